@@ -70,7 +70,7 @@ class Ascent:
             return False
         diagram = diagram or self.diagram()
         if self.root is None:
-            self.root = diagram.weights(0, diagram.root(), self.goal, 2 * self.params.rounds)
+            self.root = diagram.weights(self.goal, 2 * self.params.rounds)
             plain = min(self.goal, self.root.value // UNIT)
             if self.bound < plain or not self.proof:
                 self.bound, self.proof = plain, weighed_proof(self.root.weighing.runs, diagram.last)

@@ -35,7 +35,7 @@ class Cut(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """The best weights of a label: its value in 4096ths, their point, and the paths that are shortest, with shares."""
+    """The best weights: their value in 4096ths, their point, and the paths that are shortest, with shares."""
 
     value: int
     weighing: Weighing
@@ -44,10 +44,10 @@ class Weighed(NamedTuple):
 
 
 class Weighing:
-    """Weights from a step on, as rows by step, and what states lead to, by their number over all steps."""
+    """Weights as rows by step, and what states lead to, by their number over all steps."""
 
-    def __init__(self, first: int, rows: Whole, rest: Whole, offsets: Whole, runs: Runs) -> None:
-        self.first, self.rows, self.rest, self.offsets, self.runs = first, rows, rest, offsets, runs
+    def __init__(self, rows: Whole, rest: Whole, offsets: Whole, runs: Runs) -> None:
+        self.rows, self.rest, self.offsets, self.runs = rows, rest, offsets, runs
 
     def value(self, k: int, states: Whole, numbers: Whole) -> Whole:
         """Least makespans of labels with these numbers, in 4096ths."""
@@ -61,6 +61,7 @@ class Diagram:
     def __init__(self, chain: Chain) -> None:
         self.chain, self.states = chain, chain.states()
         self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
+        self.few = self.shares + chain.timed  # weights of the tail
         self.steps: list[tuple[Any, Any, Any]] = []
         self.numbers: list[Whole] = []  # by step and move, which it is of its state
         self.turning: list[bool] = []  # by step, whether moves of a state lead to different ones
@@ -118,67 +119,45 @@ class Diagram:
 
     # ---- weights ----
 
-    def split(self, first: int, point: Vector) -> Runs:
+    def split(self, point: Vector) -> Runs:
         """Runs of weights, from a point of the master program, rounded down so that the sums hold."""
-        n, runs, own = self.places, [], np.zeros(self.places)
         whole = np.floor(np.maximum(point, 0.0) * UNIT * (1 - 1e-9)).astype(int)
-        if self.chain.inner(first):
-            few = self.shares + self.chain.timed
-            head, whole = whole[:few], whole[few:]
-            runs.append([first, *head.tolist()])
-            own = own + head[self.shares : self.shares + n]
-        for turn in self.later(first):
-            own, whole = own + whole[:n], whole[n:]
-            runs.append([max(turn, first), UNIT, *own.astype(int).tolist()])
-        return runs
+        head, later = whole[: self.few], whole[self.few :].reshape(-1, self.places)
+        own = head[self.shares : self.shares + self.places] + np.cumsum(later, axis=0)
+        return [[0, *head.tolist()], *([turn, UNIT, *row] for turn, row in zip(self.turns, own.tolist(), strict=True))]
 
-    def later(self, first: int) -> list[int]:
-        """The runs of weights from that of a step on."""
-        return self.turns[max(0, int(self.turn[first])) :]
-
-    def weighing(self, first: int, runs: Runs) -> Weighing:
+    def weighing(self, runs: Runs) -> Weighing:
         ends = [*(run[0] for run in runs[1:]), self.last + 1]
         rows = np.zeros((self.last + 1, self.moves.costs.shape[1]), np.int64)
         for (begin, *row), end in zip(runs, ends, strict=True):
             rows[begin:end, : len(row)] = row
         rest = np.zeros(self.offsets[-1], np.int64)
-        shortest(self.moves, rows, rest, self.offsets[first])
-        return Weighing(first, rows, rest, self.offsets, runs)
+        shortest(self.moves, rows, rest)
+        return Weighing(rows, rest, self.offsets, runs)
 
-    def path(self, weighing: Weighing, label: Whole) -> Cut:
-        """The cut of the shortest path from a label."""
-        first, n = weighing.first, self.places
-        moves = np.empty(self.last - first, np.int64)
-        follow(self.moves, weighing.rows, weighing.rest, self.offsets[first] + label[0], moves)
-        added = self.moves.costs[moves]
-        own, inside, sums = self.weighed(first, label[None, :])[0].astype(float), 0.0, np.zeros((len(self.turns), n))
-        outer = first if self.chain.fold is None else max(first, self.chain.fold + 1)
-        if self.chain.inner(first):
-            end = self.last if self.chain.fold is None else self.chain.fold
-            own += added[: end - first, : len(own)].sum(axis=0)
-        else:
-            inside, sums[self.turn[first]], own = own[0], own[1:], np.zeros(0)
+    def path(self, weighing: Weighing) -> Cut:
+        """The cut of the shortest path."""
+        moves = np.empty(self.last, np.int64)
+        follow(self.moves, weighing.rows, weighing.rest, moves)
+        added, end = self.moves.costs[moves], self.last if self.chain.fold is None else self.chain.fold
+        tail, inside = added[:end, : self.few].sum(axis=0).astype(float), 0.0
+        sums = np.zeros((len(self.turns), self.places))
         if self.turns:
-            inside += float(added[outer - first :, 0].sum())
-            np.add.at(sums, self.turn[outer + 1 :], added[outer - first :, 1 : 1 + n])
-            parts = np.cumsum(sums[::-1], axis=0)[::-1][-len(self.later(first)) :]
-            own[self.shares : self.shares + n] += parts[0] if len(own) else 0.0
-            own = np.concatenate([own, *parts])
-        return Cut(inside, own, (moves - self.first_move[first : self.last]).astype(np.int32))
+            inside = float(added[end + 1 :, 0].sum())
+            np.add.at(sums, self.turn[end + 2 :], added[end + 1 :, 1 : 1 + self.places])
+            sums = np.cumsum(sums[::-1], axis=0)[::-1]  # a weight stays till the end
+            tail[self.shares : self.shares + self.places] += sums[0]
+        return Cut(inside, np.append(tail, sums), (moves - self.first_move[:-1]).astype(np.int32))
 
-    def weights(
-        self, first: int, label: Whole, goal: int, rounds: int, known: Sequence[Cut] = (), point: Vector | None = None
-    ) -> Weighed:
-        """The best weights for a label: by cutting planes, half way to the best point; from known cuts and a point."""
-        n, few = self.places, self.shares + self.chain.timed if self.chain.inner(first) else 0
-        count = few + n * len(self.later(first))
+    def weights(self, goal: int, rounds: int, known: Sequence[Cut] = (), point: Vector | None = None) -> Weighed:
+        """The best weights, by cutting planes, half way to the best point; from known cuts and a point."""
+        few = self.few
         master = MatrixModel()
         height = master.column(upper=4.0, cost=-1.0)
-        columns = [master.column() for _ in range(count)]
-        if few:
-            master.row([(j, 1.0) for j in columns[:few]], upper=1.0)
+        columns = [master.column() for _ in range(few + self.places * len(self.turns))]
+        master.row([(j, 1.0) for j in columns[:few]], upper=1.0)
         if self.turns:
-            master.row([(j, 1.0) for j in columns[self.shares if few else 0 :]], upper=1.0)
+            master.row([(j, 1.0) for j in columns[self.shares :]], upper=1.0)
         relaxation, cuts = Relaxation(master), list[Cut]()
 
         def enter(cut: Cut) -> None:
@@ -189,16 +168,15 @@ class Diagram:
         for cut in known:
             enter(cut)
         if point is None:
-            point = np.zeros(count)
-            point[:few] = 1.0 / few if few else 0.0
-            some = (n if few == 0 else self.shares) / n / (n if few == 0 else few)
-            point[few : few + n] = some if self.turns else 0.0
-        best, mix = self.weighed_at(first, label, point), list[float]()
+            point = np.zeros(len(columns))
+            point[:few] = 1.0 / few
+            point[few : few + self.places] = self.shares / self.places / few
+        best, mix = self.weighed_at(point), list[float]()
         for turn in range(rounds):
-            here = self.weighed_at(first, label, point) if turn else best
+            here = self.weighed_at(point) if turn else best
             if here.value > best.value:
                 best = here
-            enter(self.path(here.weighing, label))
+            enter(self.path(here.weighing))
             outcome = relaxation.solve(10.0)
             if outcome.values is None or outcome.duals is None:
                 break
@@ -209,12 +187,13 @@ class Diagram:
             point = step if turn < 3 else 0.5 * (step + best.point)
         return best._replace(mix=list(zip(mix, cuts, strict=False)))
 
-    def weighed_at(self, first: int, label: Whole, point: Vector) -> Weighed:
-        weighing = self.weighing(first, self.split(first, point))
-        return Weighed(int(self.value(weighing, first, label[None, :])[0]), weighing, point, [])
+    def weighed_at(self, point: Vector) -> Weighed:
+        weighing = self.weighing(self.split(point))
+        return Weighed(int(weighing.rest[0]), weighing, point, [])
 
     def root(self) -> Whole:
-        return np.array([0, *self.chain.start()], np.int64)
+        """The label of nothing."""
+        return np.array([[0, *self.chain.start()]], np.int64)
 
     # ---- labels ----
 
@@ -246,7 +225,7 @@ class Diagram:
 
     def search(self, bound: int, weighing: Weighing, most: int, budget: Budget) -> int:
         """What labels prove with weights, no more than a bound: 0 if they have too many moves, or too little time."""
-        labels, made = self.root()[None, :], 0
+        labels, made = self.root(), 0
         for k in range(self.last):
             labels = self.after(k, labels)
             made += len(labels)

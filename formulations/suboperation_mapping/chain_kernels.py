@@ -42,26 +42,27 @@ def weighed_move(moves: Moves, weights: Whole, rest: Whole, row: int, move: int)
     """What a move and all that follows it cost."""
     if moves.barred[move]:
         return NEVER
-    cost = rest[moves.to[move]]
+    cost: int = rest[moves.to[move]]
     if row >= 0:
         for j in range(weights.shape[1]):
             cost += moves.costs[move, j] * weights[row, j]
     return cost
 
 
-@kernel("void(Moves,i8[:,::1],i8[::1],i8)", Moves, makes_arrays=False)
-def shortest(moves: Moves, weights: Whole, rest: Whole, first: int) -> None:
-    """Fill in ``rest``, the least cost from a state on, from the last state down to the ``first``."""
-    for state in range(len(moves.rows) - 1, first - 1, -1):
+@kernel("void(Moves,i8[:,::1],i8[::1])", Moves, makes_arrays=False)
+def shortest(moves: Moves, weights: Whole, rest: Whole) -> None:
+    """Fill in ``rest``, the least cost from a state on, 0 after the last step."""
+    for state in range(len(moves.rows) - 1, -1, -1):
         best = NEVER
         for move in range(moves.begins[state], moves.begins[state + 1]):
             best = min(best, weighed_move(moves, weights, rest, moves.rows[state], move))
         rest[state] = best
 
 
-@kernel("void(Moves,i8[:,::1],i8[::1],i8,i8[::1])", Moves, makes_arrays=False)
-def follow(moves: Moves, weights: Whole, rest: Whole, state: int, path: Whole) -> None:
-    """The moves of a shortest path from a state."""
+@kernel("void(Moves,i8[:,::1],i8[::1],i8[::1])", Moves, makes_arrays=False)
+def follow(moves: Moves, weights: Whole, rest: Whole, path: Whole) -> None:
+    """The moves of a shortest path."""
+    state = 0
     for k in range(len(path)):
         path[k] = moves.begins[state]
         best = weighed_move(moves, weights, rest, moves.rows[state], path[k])

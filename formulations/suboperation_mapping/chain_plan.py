@@ -37,7 +37,7 @@ def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, width: in
 
 def moves(diagram: Diagram, weighing: Weighing, width: int, budget: Budget) -> list[int]:
     """The move of every step, of the label that ends first; none if time runs out."""
-    labels, back = diagram.root()[None, :], list[tuple[Whole, Whole]]()
+    labels, back = diagram.root(), list[tuple[Whole, Whole]]()
     for k in range(diagram.last):
         if budget.exhausted:
             return []

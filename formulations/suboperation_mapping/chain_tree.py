@@ -95,7 +95,7 @@ class Tree:
         """Whether labels of the weakest leaf prove more than it has."""
         leaf.asked = target
         diagram.narrow(leaf.choices)
-        bound = diagram.search(target, diagram.weighing(0, leaf.runs), self.params.labels, budget)
+        bound = diagram.search(target, diagram.weighing(leaf.runs), self.params.labels, budget)
         diagram.narrow(())
         leaf.closed = 0 < bound < target
         if bound * UNIT <= leaf.value:
@@ -112,7 +112,7 @@ class Tree:
             choices = (*leaf.choices, (*choice, yes))
             diagram.narrow(choices)
             cuts = self.kept(diagram, leaf)
-            best = diagram.weights(0, diagram.root(), self.goal, self.params.rounds, cuts, leaf.point)
+            best = diagram.weights(self.goal, self.params.rounds, cuts, leaf.point)
             found.append(Leaf(choices, best, leaf.value))
         diagram.narrow(())
         return found

@@ -91,7 +91,7 @@ class Chains(Params):
     """
 
     spreads: int = 64
-    labels: int = 30_000
+    labels: int = 10_000
     rounds: int = 12
     tried: int = 4
     leaves: int = 200

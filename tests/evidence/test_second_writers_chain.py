@@ -113,7 +113,7 @@ def diagram_of(data, ratio):
 
 def proofs_of(diagram, best):
     """Pairs of a bound and a proof: of weights alone, and searched for with labels."""
-    found = diagram.weights(0, diagram.root(), max(1, best), 30)
+    found = diagram.weights(max(1, best), 30)
     value, weighing = found.value, found.weighing
     yield value // UNIT, {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
     tree = Tree(found, max(1, best), Params(leaves=6))
@@ -149,7 +149,7 @@ def test_verdicts_of_a_certificate(seed):
     data, values, proof = instance.to_json(), [], {}
     for ratio in partitions(instance.batch, instance.batch, len(instance.accelerators)):
         diagram = diagram_of(data, ratio)
-        found = diagram.weights(0, diagram.root(), 10**6, 3)
+        found = diagram.weights(10**6, 3)
         values.append(found.value // UNIT)
         proof[",".join(map(str, ratio)) + " chain"] = {
             "weights": [[0, found.weighing.runs]],

@@ -128,10 +128,10 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     layers = [("split", 4 * WORK, 0, 4 * WORK), ("fused", WORK, WORK, 0), ("split", 4 * WORK, 4 * WORK, 4 * WORK)]
     data = network(layers, 2, 1, 10**5)
     diagram = Diagram(Chain(data, (1,)))
-    root = diagram.weights(0, diagram.root(), 22 * WORK, 50)
+    root = diagram.weights(22 * WORK, 50)
     assert root.value < 21 * WORK * UNIT
-    tree = Tree(root, 22 * WORK, Certificate())
-    while tree.bound < least and tree.climb(diagram, least, Budget(20.0).start()):
+    tree = Tree(root, 22 * WORK, Certificate(labels=0))
+    while tree.bound < 22 * WORK and tree.climb(diagram, 22 * WORK, Budget(20.0).start()):
         pass
     assert tree.bound > 21.99 * WORK  # weights are whole numbers of 4096ths
     assert outlived(Chain(data, (1,)), tree.bound, tree.proof(diagram.last)) is None
@@ -146,7 +146,7 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
 def planned(data, ratio):
     """The plan that weights and a beam lead to."""
     diagram = Diagram(Chain(data, ratio))
-    root = diagram.weights(0, diagram.root(), 10**8, 30)
+    root = diagram.weights(10**8, 30)
     instance = Instance.model_validate_json(json.dumps(data))
     padded = (*ratio, *[0] * (len(instance.accelerators) - len(ratio)))
     return instance, root, chain_plan(diagram, root.weighing, lower(instance, padded), 50, Budget(100.0).start())
@@ -237,7 +237,7 @@ def test_no_proof_is_above_a_plan(seed):
             continue
         least = min(makespans(data, shares, rng, 40))
         diagram = Diagram(chain)
-        found = diagram.weights(0, diagram.root(), max(1, least), 20)
+        found = diagram.weights(max(1, least), 20)
         assert found.value <= least * UNIT
         assert diagram.search(least + 1, found.weighing, 10**6, Budget(20.0).start()) <= least
         tree = Tree(found, least + 1, Certificate(leaves=8))
@@ -247,6 +247,28 @@ def test_no_proof_is_above_a_plan(seed):
         if max(map(len, chain.states())) <= 16:  # such weights drop few labels
             for _ in range(3):
                 assert outlived(chain, least + 1, any_proof(chain, rng, least // 20)) is not None
+
+
+@pytest.mark.parametrize("seed", seeds(10, 200))
+@pytest.mark.parametrize("labels", [300, 10**5])
+def test_a_tree_ends_with_the_optimum_of_the_chain(seed, labels):
+    """That of all labels, none of which is dropped; with few of them for each leaf, so that some are divided."""
+    rng = random.Random(seed)
+    layers = [("split", *rng.choices(range(1, 10**5), k=3)), ("fused", 10, 10, 0)] * 2 + [("split", 7, 9**5, 9**5)]
+    layers = layers if seed % 3 else [("split", *rng.choices(range(1, 10**5), k=3)) for _ in range(2)]
+    data = network(layers, 2, 2, rng.choice([10**5, 10**8, FREE]))
+    ratio = rng.choice([(2,), (1, 1)])
+    diagram = Diagram(Chain(data, ratio))
+    above = 10**7
+    root = diagram.weights(above, 20)
+    optimum = diagram.search(above, root.weighing, 10**7, Budget(20.0).start())
+    assert 0 < optimum < above
+    tree = Tree(root, above, Certificate(labels=labels))
+    while tree.climb(diagram, above, Budget(20.0).start()):
+        assert tree.bound <= optimum
+    assert tree.bound == optimum if tree.leaves[0][2].closed else tree.bound <= optimum
+    assert tree.leaves[0][2].closed or labels == 300
+    assert outlived(Chain(data, ratio), tree.bound, tree.proof(diagram.last)) is None
 
 
 @pytest.mark.parametrize("seed", seeds(4, 60))
@@ -263,7 +285,7 @@ def test_a_damaged_proof_proves_nothing_more(seed):
         pass
     assert outlived(chain, ascent.bound, ascent.proof) is None
     diagram = Diagram(chain)
-    tree = Tree(diagram.weights(0, diagram.root(), least, 20), least, Certificate(leaves=6))
+    tree = Tree(diagram.weights(least, 20), least, Certificate(leaves=6))
     while tree.bound < least and tree.climb(diagram, least, Budget(20.0).start()):
         pass
     assert outlived(chain, tree.bound, tree.proof(diagram.last)) is None

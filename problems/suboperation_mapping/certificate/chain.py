@@ -26,26 +26,14 @@ reads has the work of its BP and WU, wherever these lie, as they follow the BP o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
 from operator import add
-from typing import Any
 
 from .chain_costs import NEVER, Label, Move, State
-from .chain_path import Path
+from .chain_moves import Moves
 
 
-class Chain(Path):
-    """The moves of a ratio, ``moves(k, state)`` for the ``k``-th step."""
-
-    def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
-        super().__init__(instance, ratio)
-        self.known: dict[Any, list[Move]] = {}
-        self.chosen: dict[int, list[tuple[int, bool]]] = {}  # by step the numbers of moves that it has, or has not
-        self.first: dict[int, int] = {}
-        self.numbered: dict[str, int] = {}
-        self.late = len(self.places) if self.fold is None else 0  # numbers of a label for the work after FP
-        self.timed = len(self.places) + self.late  # its starts
+class Chain(Moves):
+    """Labels of a ratio, and what moves do to them."""
 
     def inner(self, k: int) -> bool:
         """Whether labels before a step are those of the tail."""
@@ -54,22 +42,6 @@ class Chain(Path):
     def start(self) -> Label:
         """The label of nothing, in the tail."""
         return (*(0 for _ in self.shares), *(0 for _ in range(self.timed)), *(NEVER for _ in range(self.timed)))
-
-    def moves(self, k: int, state: State) -> list[Move]:
-        key = self.twin(k), state
-        if key not in self.known:
-            found = self.steps[k](*state)
-            self.known[key] = [self.with_late(*move) for move in found] if self.late else list(found)
-        if k not in self.chosen:
-            return self.known[key]
-        chosen = self.chosen[k]
-        return [move for j, move in enumerate(self.known[key]) if all((j == n) == yes for n, yes in chosen)]
-
-    def narrowed(self, k: int, number: int, yes: bool) -> Chain:
-        """With the move of this number as the only one of a step, or without it."""
-        found = copy(self)
-        found.chosen = {**self.chosen, k: [*self.chosen.get(k, ()), (number, yes)]}
-        return found
 
     def with_late(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
         """A move that adds to the work after FP as well; one of FP has no pairs."""
@@ -93,22 +65,3 @@ class Chain(Path):
         few, soonest = len(self.shares) + len(self.places), min(label[: len(self.shares)])
         starts = (min(start, soonest) for start in label[-self.late :])
         return (*label[:few], *map(add, label[few:], starts))
-
-    def twin(self, k: int) -> int:
-        """The first step with the same moves: that of other layers with the same numbers."""
-        if k not in self.first:
-            step = self.steps[k]
-            layers = [self.layers[i] for i in step.args[1:] if i is not None]
-            facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in layers]
-            those = [o for i in step.args[1:] for o in self.operations if o[1] == i]
-            sizes = [self.sizes.get((o, p)) for o in those for p in those]
-            found = repr((step.func.__name__, [i is None for i in step.args], step.keywords, facts, sizes))
-            self.first[k] = self.numbered.setdefault(found, k)
-        return self.first[k]
-
-    def states(self) -> list[list[State]]:
-        """Those that can be reached, before each step and in the end."""
-        found: list[list[State]] = [[(None, None)]]
-        for k in range(len(self.steps)):
-            found.append([*dict.fromkeys(after for state in found[-1] for after, *_ in self.moves(k, state))])
-        return found

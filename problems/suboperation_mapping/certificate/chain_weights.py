@@ -60,10 +60,9 @@ class Weights:
             if k == chain.fold:
                 self.rest[k] = after
             else:
+                numbers, moves = chain.prices(k, states[k])
+                price = [weighted(w, cost) for cost in numbers]
                 self.rest[k] = {
-                    s: min(
-                        (after[t] + weighted(w, chain.cost(k, added)) for t, added, _ in chain.moves(k, s)),
-                        default=UNIT * NEVER,  # no move: it leads nowhere
-                    )
-                    for s in states[k]
+                    s: min([after[t] + price[i] for t, i in chain.kept(k, moves[s])], default=UNIT * NEVER)
+                    for s in states[k]  # without a move it leads nowhere
                 }

@@ -1,0 +1,88 @@
+"""The moves of all steps of a chain; see :mod:`~.chain`. Part of the writer, standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, TypeVar
+
+from .chain_costs import Label, Move, State
+from .chain_path import Path
+
+One = TypeVar("One")
+
+
+class Moves(Path):
+    """The moves of a ratio, ``moves(k, state)`` for the ``k``-th step."""
+
+    def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
+        super().__init__(instance, ratio)
+        self.known: dict[Any, list[Move]] = {}
+        self.reached: dict[Any, list[State]] = {}
+        self.priced: dict[int, tuple[dict[Label, int], dict[State, list[tuple[State, int]]]]] = {}
+        self.chosen: dict[int, tuple[tuple[int, bool], ...]] = {}  # by step the moves that it has, or has not
+        self.first: dict[int, int] = {}
+        self.numbered: dict[str, int] = {}
+        self.late = len(self.places) if self.fold is None else 0  # numbers of a label for the work after FP
+        self.timed = len(self.places) + self.late  # its starts
+
+    def with_late(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
+        raise NotImplementedError
+
+    def cost(self, k: int, added: Label) -> Label:
+        raise NotImplementedError
+
+    def every(self, k: int, state: State) -> list[Move]:
+        """The moves of a state, chosen or not."""
+        key = self.twin(k), state
+        if key not in self.known:
+            found = self.steps[k](*state)
+            self.known[key] = [self.with_late(*move) for move in found] if self.late else list(found)
+        return self.known[key]
+
+    def kept(self, k: int, every: list[One]) -> list[One]:
+        """What there is for moves that are chosen, of something for all of a state."""
+        if k not in self.chosen:
+            return every
+        return [one for j, one in enumerate(every) if all((j == n) == yes for n, yes in self.chosen[k])]
+
+    def moves(self, k: int, state: State) -> list[Move]:
+        return self.kept(k, self.every(k, state))
+
+    def prices(self, k: int, states: list[State]) -> tuple[dict[Label, int], dict[State, list[tuple[State, int]]]]:
+        """What moves add to the numbers that have weights, numbered; and those of all states with these numbers."""
+        numbers, table = self.priced.setdefault(self.twin(k), ({}, {}))
+        for state in states:
+            if state not in table:
+                costs = [(after, self.cost(k, added)) for after, added, _ in self.every(k, state)]
+                table[state] = [(after, numbers.setdefault(cost, len(numbers))) for after, cost in costs]
+        return numbers, table
+
+    def narrowed(self, k: int, number: int, yes: bool) -> Any:
+        """With the move of this number as the only one of a step, or without it."""
+        found = copy(self)
+        found.chosen = {**self.chosen, k: (*self.chosen.get(k, ()), (number, yes))}
+        return found
+
+    def twin(self, k: int) -> int:
+        """The first step with the same moves: that of other layers with the same numbers."""
+        if k not in self.first:
+            step = self.steps[k]
+            layers = [self.layers[i] for i in step.args[1:] if i is not None]
+            facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in layers]
+            those = [o for i in step.args[1:] for o in self.operations if o[1] == i]
+            sizes = [self.sizes.get((o, p)) for o in those for p in those]
+            found = repr((step.func.__name__, [i is None for i in step.args], step.keywords, facts, sizes))
+            self.first[k] = self.numbered.setdefault(found, k)
+        return self.first[k]
+
+    def states(self) -> list[list[State]]:
+        """Those that can be reached, before each step and in the end."""
+        found: list[list[State]] = [[(None, None)]]
+        for k in range(len(self.steps)):
+            key = self.twin(k), self.chosen.get(k), (*found[-1],)
+            if key not in self.reached:
+                reached = (after for state in found[-1] for after, *_ in self.moves(k, state))
+                self.reached[key] = [*dict.fromkeys(reached)]
+            found.append(self.reached[key])
+        return found
