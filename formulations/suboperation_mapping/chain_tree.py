@@ -58,7 +58,7 @@ class Tree:
     Attributes
     ----------
     over : bool
-        There is nothing to divide the weakest leaf by, or there are leaves enough.
+        There is nothing to divide the weakest leaf by, or leaves have moves enough.
     """
 
     def __init__(self, root: Weighed, goal: int, params: Params) -> None:
@@ -80,7 +80,8 @@ class Tree:
         leaf = self.leaves[0][2]
         if leaf.asked < target and self.by_labels(diagram, leaf, target, budget):
             return True
-        choices = [] if leaf.closed or len(self.leaves) >= self.params.leaves else self.loose(diagram, leaf)
+        full = len(self.leaves) * len(diagram.moves.to) > self.params.moves
+        choices = [] if leaf.closed or full else self.loose(diagram, leaf)
         self.over = not choices
         if self.over:
             return False

@@ -84,8 +84,8 @@ class Chains(Params):
         Shortest paths for the weights of a leaf; twice as many for the first ones.
     tried : int
         Ways to part the mixture of a leaf that are tried.
-    leaves : int
-        Leaves of the tree of choices of a ratio.
+    moves : int
+        Moves of all leaves of the tree of a ratio together, above which none is divided: what a check has to do.
     apart : float
         A step above the bound of a chain, as a part of the goal.
     """
@@ -94,7 +94,7 @@ class Chains(Params):
     labels: int = 10_000
     rounds: int = 12
     tried: int = 4
-    leaves: int = 200
+    moves: int = 8_000_000
     apart: float = 0.001
 
 

@@ -67,7 +67,7 @@ def network(layers, accelerators=2, batch=2, rate=10**9):
 
 def best(data, ratio, goal):
     """The bound that is found for a ratio, checked."""
-    ascent = Ascent(data, ratio, goal, Certificate(leaves=12))
+    ascent = Ascent(data, ratio, goal, Certificate(moves=20_000))
     while ascent.climb(Budget(100.0).start()):
         pass
     assert outlived(Chain(data, ratio), ascent.bound, ascent.proof) is None
@@ -240,7 +240,7 @@ def test_no_proof_is_above_a_plan(seed):
         found = diagram.weights(max(1, least), 20)
         assert found.value <= least * UNIT
         assert diagram.search(least + 1, found.weighing, 10**6, Budget(20.0).start()) <= least
-        tree = Tree(found, least + 1, Certificate(leaves=8))
+        tree = Tree(found, least + 1, Certificate(moves=10_000))
         while tree.bound <= least and tree.climb(diagram, least + 1, Budget(20.0).start()):
             pass
         assert tree.bound <= least
@@ -280,12 +280,12 @@ def test_a_damaged_proof_proves_nothing_more(seed):
     ratio = rng.choice([(2,), (1, 1)])
     chain = Chain(data, ratio)
     least = min(makespans(data, ratio, rng, 60))
-    ascent = Ascent(data, ratio, least, Certificate(leaves=12))
+    ascent = Ascent(data, ratio, least, Certificate(moves=20_000))
     while ascent.climb(Budget(100.0).start()):
         pass
     assert outlived(chain, ascent.bound, ascent.proof) is None
     diagram = Diagram(chain)
-    tree = Tree(diagram.weights(least, 20), least, Certificate(leaves=6))
+    tree = Tree(diagram.weights(least, 20), least, Certificate(moves=10_000))
     while tree.bound < least and tree.climb(diagram, least, Budget(20.0).start()):
         pass
     assert outlived(chain, tree.bound, tree.proof(diagram.last)) is None
