@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.chain_kernels import Moves, follow, mark, shortest
+from mapgap.formulations.suboperation_mapping.chain_kernels import Table, follow, mark, shortest
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -90,7 +90,7 @@ class Diagram:
         self.moves, self.offsets = self.joined(), np.cumsum([0, *map(len, self.states)])
         self.first_move = np.cumsum([0, *(len(to) for to, *_ in self.steps)])
 
-    def joined(self) -> Moves:
+    def joined(self) -> Table:
         """The moves of all steps together."""
         width = max(costs.shape[1] for costs in self.costs)
         costs = np.zeros((sum(map(len, self.costs)), width), np.int64)
@@ -103,7 +103,7 @@ class Diagram:
             to.append(state + after)
             move += len(after)
         barred = np.zeros(move, np.bool_)
-        return Moves(np.append(np.concatenate(begins), move), np.concatenate(rows), np.concatenate(to), costs, barred)
+        return Table(np.append(np.concatenate(begins), move), np.concatenate(rows), np.concatenate(to), costs, barred)
 
     def narrow(self, choices: Iterable[Choice]) -> None:
         """Leave out the moves that some choices exclude, and no others."""

@@ -13,7 +13,7 @@ from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 Whole = NDArray[np.int64]
 
 
-class Moves(NamedTuple):
+class Table(NamedTuple):
     """The moves of all states of all steps, one after the other; states are numbered over all steps.
 
     Attributes
@@ -37,8 +37,8 @@ class Moves(NamedTuple):
     barred: Flags
 
 
-@kernel("i8(Moves,i8[:,::1],i8[::1],i8,i8)", Moves, makes_arrays=False)
-def weighed_move(moves: Moves, weights: Whole, rest: Whole, row: int, move: int) -> int:
+@kernel("i8(Table,i8[:,::1],i8[::1],i8,i8)", Table, makes_arrays=False)
+def weighed_move(moves: Table, weights: Whole, rest: Whole, row: int, move: int) -> int:
     """What a move and all that follows it cost."""
     if moves.barred[move]:
         return NEVER
@@ -49,8 +49,8 @@ def weighed_move(moves: Moves, weights: Whole, rest: Whole, row: int, move: int)
     return cost
 
 
-@kernel("void(Moves,i8[:,::1],i8[::1])", Moves, makes_arrays=False)
-def shortest(moves: Moves, weights: Whole, rest: Whole) -> None:
+@kernel("void(Table,i8[:,::1],i8[::1])", Table, makes_arrays=False)
+def shortest(moves: Table, weights: Whole, rest: Whole) -> None:
     """Fill in ``rest``, the least cost from a state on, 0 after the last step."""
     for state in range(len(moves.rows) - 1, -1, -1):
         best = NEVER
@@ -59,8 +59,8 @@ def shortest(moves: Moves, weights: Whole, rest: Whole) -> None:
         rest[state] = best
 
 
-@kernel("void(Moves,i8[:,::1],i8[::1],i8[::1])", Moves, makes_arrays=False)
-def follow(moves: Moves, weights: Whole, rest: Whole, path: Whole) -> None:
+@kernel("void(Table,i8[:,::1],i8[::1],i8[::1])", Table, makes_arrays=False)
+def follow(moves: Table, weights: Whole, rest: Whole, path: Whole) -> None:
     """The moves of a shortest path."""
     state = 0
     for k in range(len(path)):

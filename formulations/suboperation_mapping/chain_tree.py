@@ -23,7 +23,6 @@ from mapgap.formulations.suboperation_mapping.chain_diagram import Choice, Cut, 
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 
-LEAST = 1e-4  #: share of a path from which it is one of the mixture
 
 
 def weighed_proof(runs: Runs, steps: int) -> dict[str, Any]:
@@ -47,7 +46,7 @@ class Leaf:
     def __init__(self, choices: tuple[Choice, ...], found: Weighed, floor: int) -> None:
         self.choices, self.runs, self.point = choices, found.weighing.runs, found.point
         self.value = max(floor, found.value)
-        self.mix = [(share, cut) for share, cut in found.mix if share > LEAST]
+        self.mix = [(share, cut) for share, cut in found.mix if share]
         self.asked, self.closed = 0, False
         self.halves: list[Leaf] = []
 
@@ -79,6 +78,9 @@ class Tree:
         """Ask labels of the weakest leaf for a target, or divide it; ``False`` if neither can be done."""
         leaf = self.leaves[0][2]
         if leaf.asked < target and self.by_labels(diagram, leaf, target, budget):
+            return True
+        if budget.exhausted:  # labels had no time: they say nothing of the leaf
+            leaf.asked = 0
             return True
         full = len(self.leaves) * len(diagram.moves.to) > self.params.moves
         choices = [] if leaf.closed or full else self.loose(diagram, leaf)

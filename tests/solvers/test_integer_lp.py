@@ -8,7 +8,7 @@ import pytest
 
 from mapgap.contract.seeds import seeds
 from mapgap.core import Status
-from mapgap.solvers.highs import MatrixModel
+from mapgap.solvers.highs import MatrixModel, Relaxation
 from mapgap.solvers.integer_lp import Engine, IntegerLP, LinearOutcome, WholeRows
 
 
@@ -105,3 +105,24 @@ def test_a_kept_basis_gives_the_bounds_of_a_fresh_program():
             closed = frozenset(j for j in range(3) if rng.random() < 0.5)
             fresh.upper[:3] = [0 if j in closed else 7 for j in range(3)]
             assert program.dual_bound(engine.solve(10.0, closed)) == fresh.dual_bound(fresh.solve(10.0))
+
+
+@pytest.mark.parametrize("seed", seeds(5, 40))
+def test_rows_that_are_added_are_those_of_a_fresh_program(seed):
+    """After each row the optimum is that of a model that had all rows from the start."""
+    rng = random.Random(seed)
+    model, rows = MatrixModel(), [[(j, float(rng.randint(1, 9))) for j in range(4)] for _ in range(6)]
+    for _ in range(4):
+        model.column(upper=5.0, cost=-float(rng.randint(1, 9)))
+    relaxation = Relaxation(model)
+    for count in range(1, len(rows) + 1):
+        limits = [30.0 - 3 * k for k in range(count)]
+        relaxation.row(rows[count - 1], upper=limits[-1])
+        fresh = MatrixModel()
+        for cost in model.cost:
+            fresh.column(upper=5.0, cost=cost)
+        for row, limit in zip(rows, limits, strict=False):
+            fresh.row(row, upper=limit)
+        outcome, expected = relaxation.solve(10.0), fresh.solve(10.0, relaxed=True, simplex=True)
+        assert outcome.bound == pytest.approx(expected.bound)
+        assert len(outcome.duals) == count

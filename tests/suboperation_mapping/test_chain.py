@@ -271,6 +271,22 @@ def test_a_tree_ends_with_the_optimum_of_the_chain(seed, labels):
     assert outlived(Chain(data, ratio), tree.bound, tree.proof(diagram.last)) is None
 
 
+def test_a_tree_without_time_is_not_over():
+    """What labels or choices had no time for is asked again; then the tree ends with the optimum."""
+    layers = [("split", 4 * WORK, 0, 4 * WORK), ("fused", WORK, WORK, 0), ("split", 4 * WORK, 4 * WORK, 4 * WORK)]
+    data = network(layers, 2, 1, 10**5)
+    diagram = Diagram(Chain(data, (1,)))
+    tree = Tree(diagram.weights(30 * WORK, 50), 30 * WORK, Certificate())
+    before = tree.bound
+    late = Budget(0.0).start()
+    assert tree.climb(diagram, 30 * WORK, late)
+    assert (tree.over, tree.bound, len(tree.leaves)) == (False, before, 1)
+    while tree.climb(diagram, 30 * WORK, Budget(20.0).start()):
+        pass
+    assert tree.over
+    assert tree.bound == 22 * WORK  # by hand: all on one accelerator
+
+
 @pytest.mark.parametrize("seed", seeds(4, 60))
 def test_a_damaged_proof_proves_nothing_more(seed):
     """The best bound is proven; one more is not, by no change of the proof."""

@@ -28,35 +28,16 @@ from __future__ import annotations
 
 from operator import add
 
-from .chain_costs import NEVER, Label, Move, State
+from .chain_costs import NEVER, Label
 from .chain_moves import Moves
 
 
 class Chain(Moves):
     """Labels of a ratio, and what moves do to them."""
 
-    def inner(self, k: int) -> bool:
-        """Whether labels before a step are those of the tail."""
-        return self.fold is None or k <= self.fold
-
     def start(self) -> Label:
         """The label of nothing, in the tail."""
         return (*(0 for _ in self.shares), *(0 for _ in range(self.timed)), *(NEVER for _ in range(self.timed)))
-
-    def with_late(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
-        """A move that adds to the work after FP as well; one of FP has no pairs."""
-        d, n = len(self.shares), len(self.places)
-        time, work, since = added[:d], added[d : d + n], added[d + n :]
-        late, later = (work, 0) if pairs else ([0 for _ in work], min(time))
-        both = *pairs, *((b, n + a) for b, a in pairs)
-        return after, (*time, *work, *late, *since, *(later for _ in work)), both
-
-    def cost(self, k: int, added: Label) -> Label:
-        """What a move adds to the numbers that have weights."""
-        if not self.inner(k + 1):
-            return added
-        few = len(self.shares) + len(self.places)
-        return (*added[:few], *map(add, added[few:][: self.late], added[len(added) - self.late :]))
 
     def weighed(self, k: int, label: Label) -> Label:
         """The numbers of a label that have weights; the work after FP begins no sooner than what is added to it."""

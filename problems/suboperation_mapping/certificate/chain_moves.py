@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, TypeVar
+from operator import add
+from typing import Any, Self, TypeVar
 
 from .chain_costs import Label, Move, State
 from .chain_path import Path
@@ -26,11 +27,24 @@ class Moves(Path):
         self.late = len(self.places) if self.fold is None else 0  # numbers of a label for the work after FP
         self.timed = len(self.places) + self.late  # its starts
 
+    def inner(self, k: int) -> bool:
+        """Whether labels before a step are those of the tail."""
+        return self.fold is None or k <= self.fold
+
     def with_late(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
-        raise NotImplementedError
+        """A move that adds to the work after FP as well; one of FP has no pairs."""
+        d, n = len(self.shares), len(self.places)
+        time, work, since = added[:d], added[d : d + n], added[d + n :]
+        late, later = (work, 0) if pairs else ([0 for _ in work], min(time))
+        both = *pairs, *((b, n + a) for b, a in pairs)
+        return after, (*time, *work, *late, *since, *(later for _ in work)), both
 
     def cost(self, k: int, added: Label) -> Label:
-        raise NotImplementedError
+        """What a move adds to the numbers that have weights."""
+        if not self.inner(k + 1):
+            return added
+        few = len(self.shares) + len(self.places)
+        return (*added[:few], *map(add, added[few:][: self.late], added[len(added) - self.late :]))
 
     def every(self, k: int, state: State) -> list[Move]:
         """The moves of a state, chosen or not."""
@@ -58,7 +72,7 @@ class Moves(Path):
                 table[state] = [(after, numbers.setdefault(cost, len(numbers))) for after, cost in costs]
         return numbers, table
 
-    def narrowed(self, k: int, number: int, yes: bool) -> Any:
+    def narrowed(self, k: int, number: int, yes: bool) -> Self:
         """With the move of this number as the only one of a step, or without it."""
         found = copy(self)
         found.chosen = {**self.chosen, k: (*self.chosen.get(k, ()), (number, yes))}
