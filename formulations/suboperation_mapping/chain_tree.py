@@ -24,7 +24,6 @@ from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 
 
-
 def weighed_proof(runs: Runs, steps: int) -> dict[str, Any]:
     """Of weights alone, as :mod:`~mapgap.problems.suboperation_mapping.certificate.chain_labels` has them."""
     return {"weights": [[0, runs]], "grid": [1] * steps}
