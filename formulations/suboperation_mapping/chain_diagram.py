@@ -6,13 +6,13 @@ Points of the master program are doubles; weights and what they lead to are whol
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget
+from mapgap.formulations.suboperation_mapping.chain_arrays import Arrays
 from mapgap.formulations.suboperation_mapping.chain_kernels import Table, follow, mark, shortest
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
@@ -59,35 +59,22 @@ class Diagram:
     """The moves of a chain as arrays: ``(to, added, where those of each state begin)`` of every step."""
 
     def __init__(self, chain: Chain) -> None:
-        self.chain, self.states = chain, chain.states()
-        self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
+        arrays = Arrays(chain)
+        self.chain, steps = chain, arrays.steps()
+        self.last, self.places, self.shares = len(steps), len(chain.places), len(chain.shares)
         self.few = self.shares + chain.timed  # weights of the tail
-        self.steps: list[tuple[Any, Any, Any]] = []
-        self.numbers: list[Whole] = []  # by step and move, which it is of its state
-        self.turning: list[bool] = []  # by step, whether moves of a state lead to different ones
+        self.steps = [(step.to, step.added, step.starts) for step in steps]
+        self.numbers = [np.arange(len(step.to)) % step.each for step in steps]  # by step and move, which of its state
+        self.turning = [step.turns for step in steps]  # by step, whether moves of a state lead to different ones
         self.barred: dict[int, NDArray[np.bool_]] = {}  # by step, which moves are left out
-        self.costs: list[Whole] = []  # what moves add to the numbers that have weights
-        self.pairs: list[Any] = []  # by step, move, share and start: whether one gets an operation of the other
-        for k in range(self.last):
-            after = {state: i for i, state in enumerate(self.states[k + 1])}
-            moves = [(i, after[t], d, p) for i, s in enumerate(self.states[k]) for t, d, p in chain.moves(k, s)]
-            where, to = (np.array([move[j] for move in moves]) for j in (0, 1))
-            added = np.array([move[2] for move in moves], np.int64)
-            self.costs.append(np.array([chain.cost(k, move[2]) for move in moves], np.int64))
-            pairs = np.zeros((len(moves), self.shares, chain.timed), np.bool_)
-            for j, move in enumerate(moves):
-                for b, a in move[3]:
-                    pairs[j, b, a] = True
-            self.pairs.append(pairs if pairs.any() else None)
-            starts = np.searchsorted(where, np.arange(len(self.states[k]) + 1))
-            self.steps.append((to, added, starts))
-            self.numbers.append(np.arange(len(where)) - starts[where])
-            self.turning.append(any(len({*to[a:b].tolist()}) > 1 for a, b in pairwise(starts.tolist())))
+        self.costs = [arrays.cost(k, step.added) for k, step in enumerate(steps)]
+        self.pairs = [step.pairs for step in steps]
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
         layers = [k for k in inside if k == inside[0] or (k < self.last and self.spreads(k))]
         self.turns = layers if chain.fold is not None else []  # where weights may rise
         self.turn = np.searchsorted(self.turns, np.arange(self.last + 1), side="right") - 1  # the last one, by step
-        self.moves, self.offsets = self.joined(), np.cumsum([0, *map(len, self.states)])
+        states = (*(len(step.starts) - 1 for step in steps), arrays.states(steps[-1].sorts).size)
+        self.moves, self.offsets = self.joined(), np.cumsum([0, *states])
         self.first_move = np.cumsum([0, *(len(to) for to, *_ in self.steps)])
 
     def joined(self) -> Table:
@@ -96,7 +83,7 @@ class Diagram:
         costs = np.zeros((sum(map(len, self.costs)), width), np.int64)
         begins, rows, to, state, move = list[Whole](), list[Whole](), list[Whole](), 0, 0
         for k, (after, _, starts) in enumerate(self.steps):
-            state += len(self.states[k])
+            state += len(starts) - 1
             costs[move : move + len(after), : self.costs[k].shape[1]] = self.costs[k]
             begins.append(move + starts[:-1])
             rows.append(np.full(len(starts) - 1, -1 if k == self.chain.fold else k + 1))

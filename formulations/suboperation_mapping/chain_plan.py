@@ -17,6 +17,7 @@ from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighing, Whole, kept_of
 from mapgap.heuristics.suboperation_mapping.heft import duration_on
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_costs import State
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 
@@ -58,7 +59,8 @@ def moves(diagram: Diagram, weighing: Weighing, width: int, budget: Budget) -> l
 
 def places(diagram: Diagram, chosen: list[int]) -> Iterator[tuple[Any, int]]:
     """Operations of the chain, and where they lie."""
-    chain, state = diagram.chain, diagram.states[0][0]
+    chain = diagram.chain
+    state: State = None, None
     for k, move in enumerate(chosen):
         step, number = chain.steps[k], int(diagram.numbers[k][move])
         state = chain.moves(k, state)[number][0]

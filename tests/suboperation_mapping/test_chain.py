@@ -4,6 +4,7 @@ import json
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 from certificates import damaged, drawn
 
@@ -12,6 +13,7 @@ from mapgap.core import Budget, Status
 from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
+from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, PLACE, SPREAD, Arrays
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
@@ -160,16 +162,42 @@ def test_a_beam_along_the_chain_has_the_best_plan_of_both():
     assert planned(network(second, 2, 1, 10**5), (1,))[2].makespan == 22 * WORK
 
 
+def chains_of(data):
+    """The chains of all ratios that have one."""
+    for ratio in partitions(data["batch"], len(data["accelerators"])):
+        shares = tuple(share for share in ratio if share)
+        try:
+            yield Chain(data, shares)
+        except ValueError:
+            continue
+
+
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_arrays_have_the_moves_of_the_writer(seed):
+    """State by state and move by move: of random networks, and of one with unlike layers and shares."""
+    layers = [("split", 3, 4, 5), ("fused", 6, 7, 0), ("split", 8, 9, 10), ("fused", 11, 12, 0), ("split", 13, 14, 15)]
+    drawn_one = drawn(seed, layers=(2, 9), batch=(1, 5), accelerators=(1, 3)).to_json()
+    for chain in (*chains_of(drawn_one), Chain(network(layers, 2, 7, 10**7 + seed), (4, 2, 1))):
+        arrays, here = Arrays(chain), [(None, None)]
+        known = {NOTHING: [None], PLACE: list(chain.places), SPREAD: chain.spreads}
+        for k, step in enumerate(arrays.steps()):
+            assert {*here} == {*chain.states()[k]}
+            after = list(product(*(known[sort] for sort in step.sorts)))
+            moves = [move for state in here for move in chain.moves(k, state)]
+            assert [after[i] for i in step.to] == [move[0] for move in moves]
+            assert step.added.tolist() == [list(move[1]) for move in moves]
+            assert arrays.cost(k, step.added).tolist() == [list(chain.cost(k, move[1])) for move in moves]
+            pairs = np.argwhere(np.zeros((1, 1, 1)) if step.pairs is None else step.pairs).tolist()
+            assert pairs == sorted([j, b, a] for j, move in enumerate(moves) for b, a in move[2])
+            assert [len(chain.moves(k, state)) for state in here] == np.diff(step.starts).tolist()
+            here = after
+
+
 @pytest.mark.parametrize("seed", seeds(6, 200))
 def test_a_beam_makes_a_plan_of_any_network(seed):
     """The evaluator agrees with its makespan, and it is not below what weights prove."""
     data = drawn(seed, layers=(2, 9), batch=(1, 5), accelerators=(1, 3)).to_json()
-    for ratio in partitions(data["batch"], len(data["accelerators"])):
-        shares = tuple(share for share in ratio if share)
-        try:
-            Chain(data, shares)
-        except ValueError:
-            continue
+    for shares in [chain.ratio for chain in chains_of(data)]:
         instance, root, mapped = planned(data, shares)
         found = evaluate(instance, mapped.plan)
         assert found.objective == mapped.makespan or any(v.rule == "DRAM" for v in found.violations)

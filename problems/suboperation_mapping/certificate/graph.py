@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from .alike import Classes
@@ -29,9 +30,14 @@ class Graph(Classes):
         ]
         self.operations = [o for p, i in self.nodes for o in self.of(p, i)]  # in a topological order
         self.before = {o: self.predecessors(o) for o in self.operations}
-        self.above: dict[Operation, set[Operation]] = {}
+
+    @cached_property
+    def above(self) -> dict[Operation, set[Operation]]:
+        """What comes before each operation."""
+        found: dict[Operation, set[Operation]] = {}
         for o in self.operations:
-            self.above[o] = {q for p, _ in self.before[o] for q in (p, *self.above[p])}
+            found[o] = {q for p, _ in self.before[o] for q in (p, *found[p])}
+        return found
 
     def split(self, layer: int) -> bool:
         return bool(self.layers[layer]["kind"] == "split")

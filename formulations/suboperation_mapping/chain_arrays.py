@@ -1,0 +1,291 @@
+"""All moves of every step of a chain as arrays, the same numbers as :class:`Chain` yields one by one.
+
+The states of a step are the product of two *sorts*: what is known of FP and of BP is a place, a place for each share
+(a *spread*), or nothing. The moves of a state are as many as those of all others, so an array of a step has an axis for
+either part of the state and one for the moves. A cost is the sum of tables for single shares, looked up for all spreads
+at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
+
+Whole = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Sorts = tuple[str, str]
+NOTHING, PLACE, SPREAD = "nothing", "place", "spread"
+START: Sorts = (NOTHING, NOTHING)
+
+
+class Step(NamedTuple):
+    """The moves of a step, state by state.
+
+    Attributes
+    ----------
+    sorts : pair
+        Of the states after it.
+    each : int
+        Moves of a state.
+    to : (moves,) int64
+        The state after each.
+    added : (moves, numbers) int64
+        What it adds to a label.
+    pairs : (moves, shares, starts) bool, or None
+        Whether a start is that of a share.
+    """
+
+    sorts: Sorts
+    each: int
+    to: Whole
+    added: Whole
+    pairs: Flags | None
+
+    @property
+    def starts(self) -> Whole:
+        """The first move of each state, and the number of all moves."""
+        return np.arange(0, len(self.to) + 1, self.each)
+
+    @property
+    def turns(self) -> bool:
+        """Whether moves of a state lead to different ones."""
+        return bool(np.diff(self.to.reshape(-1, self.each)).any())
+
+
+class Arrays:
+    """The steps of a chain as arrays."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain, self.n, self.m = chain, len(chain.places), len(chain.shares)
+        self.spreads = np.array(chain.spreads, np.int64)
+        self.size = {NOTHING: 1, PLACE: self.n, SPREAD: len(self.spreads)}
+        self.one = np.eye(self.n, dtype=np.int64)
+        self.on = self.one[self.spreads]  # by spread and share its place, as a row of 0 and 1
+        self.none = np.zeros(self.n, np.int64)
+        self.known: dict[int, Whole] = {}
+
+    def steps(self) -> list[Step]:
+        found, sorts = list[Step](), START
+        for k, step in enumerate(self.chain.steps):
+            made: Callable[..., Step] = getattr(self, step.func.__name__)
+            found.append(made(k, sorts, *step.args[1:], **step.keywords))
+            sorts = found[-1].sorts
+        return found
+
+    def cost(self, k: int, added: Whole) -> Whole:
+        """What moves add to the numbers that have weights, as :meth:`~.chain_moves.Moves.cost`."""
+        few, late = self.m + self.n, self.chain.late
+        if not self.chain.inner(k + 1):
+            return added
+        if not late:
+            return added[:, :few]
+        return np.hstack([added[:, :few], added[:, few : few + late] + added[:, -late:]])
+
+    # ---- tables ----
+
+    def moved(self, o: Any, p: Any) -> Whole:
+        """The transfer of an operation from its predecessor: by the place of this one, and its own."""
+        return self.transfer(self.chain.sizes.get((o, p), 0))
+
+    def transfer(self, size: int) -> Whole:
+        """From every accelerator to every other one."""
+        if size not in self.known:
+            places = self.chain.places
+            self.known[size] = np.array([[self.chain.ticks(size, i, a) for a in places] for i in places], np.int64)
+        return self.known[size]
+
+    def compute(self, o: Any) -> Whole:
+        return np.array([self.chain.compute(o, a) for a in self.chain.places], np.int64)
+
+    def loads(self, time: Whole) -> Whole:
+        """Of all accelerators, if the shares of all spreads, the two last axes, take so long."""
+        found: Whole = np.einsum("...cb,cba->...ca", time, self.on)
+        return found
+
+    def at(self, ticks: Whole) -> Whole:
+        """Rows that have the ticks of an accelerator, the last axis, there and 0 elsewhere."""
+        found: Whole = ticks[..., None] * self.one
+        return found
+
+    def alone(self, ticks: Whole, where: Whole, since: Whole | int = 0) -> Whole:
+        """What fused operations of BP add; ``where`` has a row of 0 and 1 for the accelerator of each."""
+        others = -ticks[..., None] * (1 - where)
+        return np.concatenate([(since + ticks)[..., None], others], axis=-1)
+
+    def step(self, k: int, sorts: Sorts, to: Whole, *parts: Whole, pairs: Flags | None = None) -> Step:
+        """A step of the states and moves of ``to``: the numbers that it adds, side by side, whatever they depend on."""
+        shape = to.shape
+        full = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
+        if self.chain.late and self.chain.inner(k):
+            full, pairs = self.with_late(full, pairs)
+        added = np.concatenate(full, axis=-1) if full else np.zeros((*shape, 0), np.int64)
+        if pairs is not None:
+            pairs = np.broadcast_to(pairs, (*shape, *pairs.shape[-2:])).reshape(-1, *pairs.shape[-2:])
+        return Step(sorts, shape[-1], to.reshape(-1).astype(np.int64), added.reshape(to.size, -1), pairs)
+
+    def with_late(self, parts: list[Whole], pairs: Flags | None) -> tuple[list[Whole], Flags | None]:
+        """As :meth:`~.chain_moves.Moves.with_late`."""
+        time, work, since = parts
+        none = np.zeros_like(work)
+        if pairs is None:
+            return [time, work, none, since, none + time.min(axis=-1, keepdims=True)], None
+        return [time, work, work, since, none], np.concatenate([pairs, pairs], axis=-1)
+
+    def states(self, sorts: Sorts) -> Whole:
+        """The numbers of states by both parts, with an axis for moves."""
+        return np.arange(self.size[sorts[0]] * self.size[sorts[1]]).reshape(*(self.size[s] for s in sorts), 1)
+
+    # ---- steps: axes are the part of FP, that of BP, and moves ----
+
+    def same(self, k: int, sorts: Sorts) -> Step:
+        return self.step(k, sorts, self.states(sorts))
+
+    def work(self, k: int, sorts: Sorts, o: Any) -> Step:
+        to = self.states(sorts) + self.none
+        return self.step(k, sorts, to, np.zeros(1, np.int64), self.at(self.compute(o)))
+
+    def update(self, k: int, sorts: Sorts, here: int, inner: int | None, b: int) -> Step:
+        o, to = ("WU", here, b), self.states(sorts) + self.none
+        held = self.on.max(axis=1)  # who has the weights
+        ticks = self.compute(o) + self.moved(o, ("FP", here, b))[self.spreads[:, b]]
+        ticks = (ticks + held @ self.transfer(self.chain.layers[here]["weight_bytes"]).T)[:, None]
+        if inner is not None and not self.chain.split(inner):
+            ticks = ticks + self.moved(o, ("BP", inner, -1))
+            return self.step(k, sorts, to, np.zeros(1, np.int64), self.at(ticks))
+        if inner is not None:
+            ticks = ticks + self.moved(o, ("BP", inner, b))[self.spreads[:, b]]
+        pairs = np.zeros((self.n, self.m, self.n), np.bool_)
+        pairs[:, b] = self.one
+        return self.step(k, sorts, to, np.zeros(self.m, np.int64), self.at(ticks), self.none, pairs=pairs)
+
+    def backward(self, here: int, inner: int | None) -> Whole:
+        """The time of shares in BP: by spread of FP, state of BP, spread and share."""
+        own, found = self.spreads, list[Whole]()
+        for b in range(self.m):
+            o = ("BP", here, b)
+            table = (self.compute(o) + self.moved(o, ("FP", here, b)))[:, None]
+            if inner is not None and self.chain.split(inner):
+                table = table + self.moved(o, ("BP", inner, b))
+                found.append(table[own[:, b][:, None, None], own[:, b][:, None], own[:, b]])
+            else:
+                table = table if inner is None else table + self.moved(o, ("BP", inner, -1))
+                found.append(table[own[:, b]][..., own[:, b]])
+        return np.stack(found, axis=-1)
+
+    def gathered(self, fused: int, inner: int) -> Whole:
+        """As :meth:`~.chain_costs.Costs.gathered`: by spread and place."""
+        o = ("BP", fused, -1)
+        moved = [self.moved(o, ("BP", inner, b))[c] for b, c in enumerate(self.spreads.T)]
+        found: Whole = self.compute(o) + np.sum(moved, axis=0)
+        return found
+
+    def spread(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
+        o, i2 = ("FP", after, -1), np.arange(self.n)[:, None]
+        ticks = np.sum([self.moved(o, ("FP", here, b))[c] for b, c in enumerate(self.spreads.T)], axis=0)
+        to = np.arange(len(self.spreads)) * self.n + i2
+        to = np.broadcast_to(to, (self.n, *to.shape))
+        return self.step(k, (SPREAD, PLACE), to, ticks.T[:, None, :, None], self.none)
+
+    def back(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
+        loads = self.loads(self.backward(here, after))
+        longest = loads.max(axis=-1, keepdims=True)
+        s = np.arange(len(self.spreads))
+        to = np.broadcast_to((s[:, None] * len(s) + s)[:, None], loads.shape[:-1])
+        return self.step(k, (SPREAD, SPREAD), to, longest, loads - longest)
+
+    def join(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
+        s, a = np.arange(len(self.spreads)), np.arange(self.n)
+        to = np.broadcast_to((s[:, None] * self.n + a)[:, None], (len(s), len(s), self.n))
+        return self.step(k, (SPREAD, PLACE), to, self.alone(self.gathered(fused, inner), self.one))
+
+    def begin(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
+        s, a = len(self.spreads), np.arange(self.n)
+        own = self.moved(("BP", fused, -1), ("FP", fused, -1)).T
+        since = (self.compute(("FP", fused, -1)) + self.forward(inner, fused))[:, None]
+        to = np.broadcast_to(a * self.n + a[:, None], (s, self.n, self.n))
+        where = self.one[:, None]
+        shape = s, self.n, self.n
+        return self.step(
+            k, (PLACE, PLACE), to, self.alone(np.broadcast_to(own, shape), where, np.broadcast_to(since, shape))
+        )
+
+    def forward(self, here: int, fused: int | None) -> Whole:
+        """The time of FP: by spread, and by the place of the fused one that it reads from, or one column."""
+        time = np.stack(
+            [
+                self.compute(o)[self.spreads[:, b]]
+                + (self.moved(o, ("FP", fused, -1))[:, self.spreads[:, b]] if fused is not None else 0)
+                for b, o in enumerate(("FP", here, b) for b in range(self.m))
+            ],
+            axis=-1,
+        )
+        longest: Whole = self.loads(time).max(axis=-1)
+        return longest.reshape(-1, len(self.spreads)).T
+
+    def head(self, k: int, sorts: Sorts, here: int) -> Step:
+        to = np.zeros((*(self.size[sort] for sort in sorts), 1), np.int64)
+        return self.step(k, START, to, self.forward(here, None)[:, None, :, None], self.none)
+
+    def meet(self, k: int, sorts: Sorts, fused: int, after: int) -> Step:
+        b, n = ("BP", fused, -1), self.n
+        since = self.compute(("FP", fused, -1))[:, None] + self.moved(("FP", after, -1), ("FP", fused, -1))
+        ticks = self.compute(b) + self.moved(b, ("BP", after, -1))[:, None] + self.moved(b, ("FP", fused, -1))
+        shape = n, n, n, n  # both parts of the state, then those of the move
+        added = self.alone(
+            np.broadcast_to(ticks, shape), self.one, np.broadcast_to(since.T[:, None, :, None], shape)
+        ).reshape(n, n, n * n, -1)
+        return self.step(k, (PLACE, PLACE), np.broadcast_to(np.arange(n * n), (n, n, n * n)), added)
+
+    # ---- the tail ----
+
+    def spread_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
+        s, columns = len(self.spreads), self.spreads.T
+        time = np.stack([self.compute(("FP", here, b))[c] for b, c in enumerate(columns)], axis=-1)
+        read = np.zeros((1, s, self.m), np.int64)
+        if inner is not None:
+            moved = [self.moved(("FP", inner, b), ("FP", here, b)).T[c][:, c] for b, c in enumerate(columns)]
+            read = np.stack(moved, axis=-1)  # by spread of the inner layer, and own one
+        both, holds = time + read, self.on.max(axis=1)
+        if inner is None:
+            work, there = self.loads(both), np.zeros((1, 1, self.n), np.int64)
+        else:
+            work, there = self.loads(time) + np.einsum("cob,cba->coa", read, self.on), holds[:, None]
+        soonest = np.where(there > 0, time.min(axis=-1)[:, None], both.min(axis=-1)[..., None])
+        since = np.where(holds > 0, -2 * NEVER, soonest)
+        rest = self.size[sorts[1]]
+        to = np.arange(s) * rest + np.arange(rest)[:, None]
+        to = np.broadcast_to(to, (self.size[sorts[0]], *to.shape))
+        return self.step(k, (SPREAD, sorts[1]), to, *(part[:, None] for part in (both, work, since)))
+
+    def back_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
+        s, time = np.arange(len(self.spreads)), self.backward(here, inner)
+        to = np.broadcast_to((s[:, None] * len(s) + s)[:, None], time.shape[:-1])
+        return self.step(k, (SPREAD, SPREAD), to, time, self.loads(time), self.none, pairs=self.on > 0)
+
+    def reach(self, k: int, sorts: Sorts, fused: int, inner: int | None) -> Step:
+        if inner is None:
+            to = np.arange(self.n)[None, None]
+            return self.step(k, (PLACE, NOTHING), to, np.zeros(self.m + 2 * self.n, np.int64))
+        moved = [self.moved(("FP", inner, b), ("FP", fused, -1))[:, c].T for b, c in enumerate(self.spreads.T)]
+        read = np.stack(moved, axis=-1)  # by spread and place
+        work = np.einsum("cib,cba->cia", read, self.on)
+        since = np.where(self.on.max(axis=1)[:, None] > 0, 0, read.min(axis=-1)[..., None])
+        rest = self.size[sorts[1]]
+        to = np.arange(self.n) * rest + np.arange(rest)[:, None]
+        to = np.broadcast_to(to, (len(self.spreads), *to.shape))
+        return self.step(k, (PLACE, sorts[1]), to, *(part[:, None] for part in (read, work, since)))
+
+    def close(self, k: int, sorts: Sorts, fused: int, inner: int | None) -> Step:
+        o, i = ("BP", fused, -1), ("FP", fused, -1)
+        ticks = self.compute(o)[None] if inner is None else self.gathered(fused, inner)
+        ticks = ticks + self.moved(o, i)[:, None]
+        to = np.arange(self.n)[:, None, None] * self.n + np.arange(self.n)
+        to = np.broadcast_to(to, (self.n, self.size[sorts[1]], self.n))
+        since = self.compute(i)[:, None, None]
+        return self.step(k, (PLACE, PLACE), to, self.alone(np.broadcast_to(ticks, to.shape), self.one, since))
