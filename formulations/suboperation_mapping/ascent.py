@@ -17,6 +17,7 @@ from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
+from mapgap.problems.suboperation_mapping.certificate import CHAIN, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 
@@ -36,12 +37,14 @@ def shares_of(ratio: Sequence[int]) -> tuple[int, ...]:
 
 
 class Ascent:
-    """Raises the bound of one ratio: by weights, then by a tree of choices, a step at a time.
+    """Raises the bound of one ratio, a step at a time: by weights, the same with shortcuts, then by a tree of choices.
 
     Attributes
     ----------
     bound : int
         Proven by ``proof``.
+    kind : str
+        Of the chain that the proof is about, as a certificate names it.
     goal : int
         A bound that is enough; may be lowered.
     root : Weighed or None
@@ -50,14 +53,15 @@ class Ascent:
 
     def __init__(self, instance: dict[str, Any], ratio: Sequence[int], goal: int, params: Params) -> None:
         self.instance, self.ratio, self.goal, self.params = instance, tuple(ratio), goal, params
-        self.bound = 0
+        self.bound, self.kind, self.weighed = 0, CHAIN, ""
         self.proof: Any = None
         self.root: Weighed | None = None
         self.tree: Tree | None = None
 
     def diagram(self) -> Diagram:
-        """Made anew for each piece of work: those of all ratios take gigabytes."""
-        return Diagram(Chain(self.instance, self.ratio))
+        """What comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
+        few = len(self.instance["accelerators"]) ** (len(self.ratio) + 2) <= self.params.spreads
+        return Diagram(Chain(self.instance, self.ratio, few and self.root is not None))
 
     @property
     def over(self) -> bool:
@@ -68,15 +72,22 @@ class Ascent:
         """Once more, with what is next; ``False`` if there is nothing."""
         if self.over:
             return False
-        diagram = diagram or self.diagram()
-        if self.root is None:
-            self.root = diagram.weights(self.goal, 2 * self.params.rounds)
+        diagram, first = diagram or self.diagram(), self.root is None
+        root = self.weigh(diagram)
+        if not first:
+            self.by_choices(diagram, root, budget)
+        return True
+
+    def weigh(self, diagram: Diagram) -> Weighed:
+        """The best weights of a diagram, those of a chain with shortcuts from those of one without."""
+        kind = SHORTCUTS if diagram.chain.opened else CHAIN
+        if self.root is None or self.weighed != kind:
+            point = None if self.root is None else self.root.point
+            self.root, self.weighed = diagram.weights(self.goal, 2 * self.params.rounds, (), point), kind
             plain = min(self.goal, self.root.value // UNIT)
             if self.bound < plain or not self.proof:
-                self.bound, self.proof = plain, weighed_proof(self.root.weighing.runs, diagram.last)
-                return True
-        self.by_choices(diagram, self.root, budget)
-        return True
+                self.bound, self.kind, self.proof = plain, kind, weighed_proof(self.root.weighing.runs, diagram.last)
+        return self.root
 
     def by_choices(self, diagram: Diagram, root: Weighed, budget: Budget) -> None:
         """Until the bound is a step better, or there may be twice as many leaves."""
@@ -85,5 +96,5 @@ class Ascent:
         for _ in range(len(tree.leaves)):
             if tree.bound >= target or budget.exhausted or not tree.climb(diagram, target, budget):
                 break
-        if min(self.goal, tree.bound) > self.bound:
-            self.bound, self.proof = min(self.goal, tree.bound), tree.proof(diagram.last)
+        if (bound := min(self.goal, tree.bound)) > self.bound:
+            self.bound, self.kind, self.proof = bound, self.weighed, tree.proof(diagram.last)

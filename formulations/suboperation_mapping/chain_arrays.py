@@ -1,9 +1,9 @@
 """All moves of every step of a chain as arrays, the same numbers as :class:`Chain` yields one by one.
 
-The states of a step are the product of two *sorts*: what is known of FP and of BP is a place, a place for each share
-(a *spread*), or nothing. The moves of a state are as many as those of all others, so an array of a step has an axis for
-either part of the state and one for the moves. A cost is the sum of tables for single shares, looked up for all spreads
-at once.
+The states of a step are the product of *sorts*: what is known of FP and of BP is a place, a place for each share (a
+*spread*), or nothing; what is remembered for a shortcut both places of a layer, or nothing. The moves of a state are as
+many as those of all others, so an array of a step has an axis for each part of the state and one for the moves. A cost
+is the sum of tables for single shares, looked up for all spreads at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-Sorts = tuple[str, str]
-NOTHING, PLACE, SPREAD = "nothing", "place", "spread"
+Sorts = tuple[str, ...]
+NOTHING, PLACE, SPREAD, PLACES = "nothing", "place", "spread", "places"
 START: Sorts = (NOTHING, NOTHING)
 
 
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
     Attributes
     ----------
-    sorts : pair
+    sorts : tuple of str
         Of the states after it.
     each : int
         Moves of a state.
@@ -64,19 +64,49 @@ class Arrays:
     def __init__(self, chain: Chain) -> None:
         self.chain, self.n, self.m = chain, len(chain.places), len(chain.shares)
         self.spreads = np.array(chain.spreads, np.int64)
-        self.size = {NOTHING: 1, PLACE: self.n, SPREAD: len(self.spreads)}
+        self.size = {NOTHING: 1, PLACE: self.n, SPREAD: len(self.spreads), PLACES: self.n**2}
         self.one = np.eye(self.n, dtype=np.int64)
         self.on = self.one[self.spreads]  # by spread and share its place, as a row of 0 and 1
         self.none = np.zeros(self.n, np.int64)
         self.known: dict[int, Whole] = {}
 
     def steps(self) -> list[Step]:
-        found, sorts = list[Step](), START
+        found, sorts, kept = list[Step](), START, NOTHING
         for k, step in enumerate(self.chain.steps):
             made: Callable[..., Step] = getattr(self, step.func.__name__)
-            found.append(made(k, sorts, *step.args[1:], **step.keywords))
-            sorts = found[-1].sorts
+            one = made(k, sorts, *step.args[1:], **step.keywords)
+            sorts = one.sorts
+            if len(self.chain.origin) > len(START):
+                one = self.remembering(k, one, kept)
+                kept = one.sorts[-1]
+            found.append(one)
         return found
+
+    def remembering(self, k: int, step: Step, kept: str) -> Step:
+        """With an axis for what is remembered, as :meth:`~.chain_shortcuts.Shortcuts.remembering`."""
+        to: Whole = step.to.reshape(-1, 1, step.each)
+        many, after = self.size[kept], kept
+        added = step.added.reshape(*to.shape, -1)
+        if k in self.chain.shortcuts:
+            added = added + self.longer(k, to)
+            after = kept if self.chain.steps[k].func is Chain.join else NOTHING
+        if k in self.chain.opened:
+            to, after = to * self.n**2 + to, PLACES
+        elif after != NOTHING:
+            to = to * many + np.arange(many)[:, None]
+        shape = len(to), many, step.each
+        added = np.broadcast_to(added, (*shape, added.shape[-1])).reshape(np.prod(shape), -1)
+        return Step((*step.sorts, after), step.each, np.broadcast_to(to, shape).reshape(-1), added, step.pairs)
+
+    def longer(self, k: int, to: Whole) -> Whole:
+        """What the transfers of a shortcut add, by state, what is remembered, and move."""
+        step, inner = self.chain.steps[k], self.chain.shortcuts[k]
+        outer, (i, i2) = step.args[1], np.divmod(np.arange(self.n**2)[:, None], self.n)
+        j, a = np.divmod(to, self.n)
+        none = np.zeros((len(to), self.n**2, to.shape[-1]), np.int64)
+        forth = none if step.func is Chain.join else self.moved(("FP", inner, -1), ("FP", outer, -1))[j, i]
+        back = none if step.func is Chain.begin else self.moved(("BP", outer, -1), ("BP", inner, -1))[i2, a]
+        return self.alone(back, self.one[a], forth)
 
     def cost(self, k: int, added: Whole) -> Whole:
         """What moves add to the numbers that have weights, as :meth:`~.chain_moves.Moves.cost`."""

@@ -17,7 +17,6 @@ from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighing, Whole, kept_of
 from mapgap.heuristics.suboperation_mapping.heft import duration_on
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
-from mapgap.problems.suboperation_mapping.certificate.chain_costs import State
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 
@@ -59,8 +58,7 @@ def moves(diagram: Diagram, weighing: Weighing, width: int, budget: Budget) -> l
 
 def places(diagram: Diagram, chosen: list[int]) -> Iterator[tuple[Any, int]]:
     """Operations of the chain, and where they lie."""
-    chain = diagram.chain
-    state: State = None, None
+    chain, state = diagram.chain, diagram.chain.origin
     for k, move in enumerate(chosen):
         step, number = chain.steps[k], int(diagram.numbers[k][move])
         state = chain.moves(k, state)[number][0]

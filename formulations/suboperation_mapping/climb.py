@@ -30,7 +30,7 @@ from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
 from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import APART, CHAIN, ORDER, box, partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, CHAIN, ORDER, SHORTCUTS, box, partitions
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
@@ -169,12 +169,12 @@ class Climb:
 
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""
-        along = name.endswith(CHAIN)
-        case = Case(name.removesuffix(CHAIN), promise, () if along else proof)
+        kind = next((kind for kind in (CHAIN, SHORTCUTS) if name.endswith(kind)), "")
+        case = Case(name.removesuffix(kind), promise, () if kind else proof)
         if "x" not in name and name != ALL and self.along(len(ratio_of(name))):
             case.ascent = Ascent(self.instance, ratio_of(name), self.goal, self.params)
-            if along:
-                case.ascent.bound, case.ascent.proof, case.opened = promise, proof, True
+            if kind:
+                case.ascent.bound, case.ascent.kind, case.ascent.proof, case.opened = promise, kind, proof, True
         return case
 
     @cached_property
@@ -340,7 +340,7 @@ class Climb:
         found: dict[str, Any] = {}
         for case in self.all.ways(bound):
             if case.ascent is not None and case.ascent.bound >= bound:
-                found[",".join(map(str, case.ascent.ratio)) + CHAIN] = case.ascent.proof
+                found[",".join(map(str, case.ascent.ratio)) + case.ascent.kind] = case.ascent.proof
                 continue
             model = written(self.instance, bound, case.name)
             steps, waiting = found.setdefault(case.name, []), [case.root]
@@ -377,7 +377,7 @@ def alone(groups: Groups) -> str:
 
 def ratio_of(name: str) -> tuple[int, ...]:
     """The only ratio of a case."""
-    return tuple(map(int, name.removesuffix(ORDER).removesuffix(CHAIN).split(",")))
+    return tuple(map(int, name.removesuffix(ORDER).removesuffix(CHAIN).removesuffix(SHORTCUTS).split(",")))
 
 
 def groups_of(name: str) -> Groups:

@@ -77,7 +77,8 @@ class Chains(Params):
     Attributes
     ----------
     spreads : int
-        Ways to place the shares of a layer, above which a ratio is not bounded along a chain.
+        Ways to place the shares of a layer, and both parts of what is remembered, above which a ratio is not bounded
+        along a chain, or not with shortcuts.
     labels : int
         Moves of labels, above which a leaf is not bounded by labels.
     rounds : int
@@ -90,7 +91,7 @@ class Chains(Params):
         A step above the bound of a chain, as a part of the goal.
     """
 
-    spreads: int = 64
+    spreads: int = 81
     labels: int = 10_000
     rounds: int = 12
     tried: int = 4

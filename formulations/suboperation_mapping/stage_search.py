@@ -229,7 +229,7 @@ def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     diagram = None if ascent.over else ascent.diagram()
     if diagram is not None and ascent.root is not None and ascent.tree is None:
         one = lower(context.phases.instance, ratio)
-        plain = chain_plan(diagram, ascent.root.weighing, one, context.params.beam, budget)
+        plain = chain_plan(diagram, ascent.weigh(diagram).weighing, one, context.params.beam, budget)
     if plain is not None:
         found = annealed(plain, budget.remaining_s, seed)
     over = not ascent.climb(budget, diagram)

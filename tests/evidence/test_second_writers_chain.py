@@ -5,6 +5,7 @@ import importlib.util
 import json
 import random
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import cases, chain_labels, partitions
+from mapgap.problems.suboperation_mapping.certificate import CHAIN, SHORTCUTS, cases, chain_labels, partitions
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -73,6 +74,18 @@ def drawn(seed, layers=(2, 7), batch=(1, 4)):
     return network(f"chain_{seed}", samples, n, rng, found, medium=medium, latency_ns=latency), rng
 
 
+def residual(seed):
+    """Networks of :func:`drawn` whose fused layers often read an earlier one as well."""
+    instance, rng = drawn(seed, (4, 7), (1, 3))
+    data, scale = instance.to_json(), 10 ** rng.randint(0, 6)
+    fused = [i for i, layer in enumerate(data["layers"]) if layer["kind"] == "fused"]
+    for k, i in enumerate(fused):
+        read = {edge["source"] for edge in data["layers"][i]["inputs"]}
+        for source in {*fused[max(0, k - 2) : k]} - read if rng.random() < 0.7 else ():
+            data["layers"][i]["inputs"].append({"source": source, "bytes": rng.randint(0, scale)})
+    return Instance.model_validate_json(json.dumps(data)), rng
+
+
 def ratio_of(instance, rng):
     return rng.choice(list(partitions(instance.batch, instance.batch, len(instance.accelerators))))
 
@@ -85,10 +98,11 @@ def accepts(checker, proof):
         return False
 
 
-def verdict(data, ratio, bound, proof):
+def verdict(data, ratio, bound, proof, shortcuts=False):
     """That of both."""
-    one = accepts(lambda part: outlived(Chain(data, ratio), bound, part), proof)
-    assert one == accepts(partial(SECOND.outlived, data, ratio, bound), proof), (ratio, bound, proof)
+    one = accepts(lambda part: outlived(Chain(data, ratio, shortcuts), bound, part), proof)
+    other = accepts(partial(SECOND.outlived, data, ratio, bound, shortcuts=shortcuts), proof)
+    assert one == other, (ratio, bound, proof)
     return one
 
 
@@ -100,10 +114,10 @@ def optimum(instance, ratio):
     return found.claimed if found.status is Status.OPTIMAL else pytest.skip("no optimum")
 
 
-def diagram_of(data, ratio):
+def diagram_of(data, ratio, shortcuts=False):
     """Where there is one, which both checkers know, and it is small."""
     try:
-        found = Chain(data, ratio)
+        found = Chain(data, ratio, shortcuts)
     except ValueError:
         with pytest.raises(ValueError, match=r"in a row|begins with a fused"):
             SECOND.Path(data, ratio)
@@ -126,20 +140,21 @@ def proofs_of(diagram, best):
 
 
 @pytest.mark.parametrize("seed", [*seeds(3, 150), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
-def test_verdicts_of_random_networks(seed):
+@pytest.mark.parametrize("shortcuts", [False, True])
+def test_verdicts_of_random_networks(seed, shortcuts):
     """True proofs are accepted; those of one more than the optimum are refused, whatever is changed in them."""
-    instance, rng = drawn(seed)
+    instance, rng = residual(seed) if shortcuts else drawn(seed)
     data, ratio = instance.to_json(), ratio_of(instance, rng)
-    diagram = diagram_of(data, ratio)
+    diagram = diagram_of(data, ratio, shortcuts)
     best = optimum(instance, ratio)
     for bound, proof in proofs_of(diagram, best):
         proof = json.loads(json.dumps(proof))
-        assert verdict(data, ratio, bound, proof)
-        assert not verdict(data, ratio, best + 1, proof)
+        assert verdict(data, ratio, bound, proof, shortcuts)
+        assert not verdict(data, ratio, best + 1, proof, shortcuts)
         for _ in range(3):
             other = damaged(rng, proof)
-            verdict(data, ratio, bound, other)
-            assert not verdict(data, ratio, best + 1, other)
+            verdict(data, ratio, bound, other, shortcuts)
+            assert not verdict(data, ratio, best + 1, other, shortcuts)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 60))
@@ -148,10 +163,11 @@ def test_verdicts_of_a_certificate(seed):
     instance, rng = drawn(seed, (3, 6), (2, 3))
     data, values, proof = instance.to_json(), [], {}
     for ratio in partitions(instance.batch, instance.batch, len(instance.accelerators)):
-        diagram = diagram_of(data, ratio)
+        kind = rng.choice([CHAIN, SHORTCUTS])
+        diagram = diagram_of(data, ratio, kind == SHORTCUTS)
         found = diagram.weights(10**6, 3)
         values.append(found.value // UNIT)
-        proof[",".join(map(str, ratio)) + " chain"] = {
+        proof[",".join(map(str, ratio)) + kind] = {
             "weights": [[0, found.weighing.runs]],
             "grid": [1 + values[-1] // 9] * diagram.last,
         }
@@ -224,15 +240,16 @@ def test_weights_that_prove_nothing_are_refused(change):
     assert not verdict(data, (1, 1), 0, changed(proof, ILLEGAL[change]))
 
 
-def turning_point(data, ratio):
+def turning_point(data, ratio, shortcuts=False):
     """The largest bound that the second checker accepts of labels alone, none of them rounded."""
     proof = {"weights": [], "grid": [1] * len(SECOND.Path(data, ratio).steps)}
+    holds = partial(SECOND.outlived, data, ratio, proof=proof, shortcuts=shortcuts)
     low, high = 0, 1
-    while SECOND.outlived(data, ratio, high, proof) is None:
+    while holds(bound=high) is None:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if SECOND.outlived(data, ratio, middle, proof) is None else (low, middle)
+        low, high = (middle, high) if holds(bound=middle) is None else (low, middle)
     return low, proof
 
 
@@ -241,20 +258,28 @@ def test_a_bound_that_can_be_found_by_hand():
     assert turning_point(data, (1, 1))[0] == END
 
 
-def same_turning_points():
-    """Of a network of two split layers that a fused one reads, and a split one; one share, two accelerators."""
-    for seed in range(8):
-        data, rng = in_order(), random.Random(seed)
-        data["layers"].insert(0, copy.deepcopy(data["layers"][0]))
-        for layer, sources in zip(data["layers"], ([], [], [0, 1], [2]), strict=True):
+READ = {  # by network, the layers of that in order that it is made of, and what each reads
+    "a branch": ((0, 0, 1, 2), ([], [], [0, 1], [2])),
+    "a block": ((0, 1, 2, 1, 2), ([], [0], [1], [1, 2], [3])),
+    "fused ones in a row": ((0, 1, 1, 1, 2), ([], [0], [1], [1, 2], [3])),
+}
+
+
+def same_turning_points(seeds=8):
+    """Of small networks, with shortcuts and without; one share, two accelerators."""
+    for seed, name, shortcuts in product(range(seeds), READ, (False, True)):
+        data, rng, (those, read) = in_order(), random.Random(seed), READ[name]
+        data["layers"] = [copy.deepcopy(data["layers"][i]) for i in those]
+        for layer, sources in zip(data["layers"], read, strict=True):
             layer |= {"inputs": [{"source": k, "bytes": rng.randint(1, 9)} for k in sources]}
+            layer["bp"] = layer["fp"] if sources else []
             layer |= {
                 phase: [[rng.randint(1, 40) for _ in row] for row in layer[phase]] for phase in ("fp", "bp", "wu")
             }
         data["bandwidth"] = [[10**9, 10**9]] * 2
-        bound, proof = turning_point(data, (2,))
-        assert verdict(data, (2,), bound, proof)
-        assert not verdict(data, (2,), bound + 1, proof)
+        bound, proof = turning_point(data, (2,), shortcuts)
+        assert verdict(data, (2,), bound, proof, shortcuts)
+        assert not verdict(data, (2,), bound + 1, proof, shortcuts)
 
 
 COMPUTE, MOVED, FOLDED = Graph.compute, Chain.moved, chain_labels.folded
@@ -263,6 +288,8 @@ WRONG = {
     "a tick less to move": (Chain, "moved", lambda *args: max(0, MOVED(*args) - 1)),
     "a tick less to compute": (Graph, "compute", lambda *args: max(0, COMPUTE(*args) - 1)),
     "nothing beside the path": (Chain, "beside", lambda *_: None),
+    "no transfers of a shortcut": (Chain, "longer", lambda self, k, kept, after, added: added),
+    "shortcuts that are forgotten": (Chain, "source", lambda *_: None),
     "nothing left of the tail": (
         chain_labels,
         "folded",

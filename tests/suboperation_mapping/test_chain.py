@@ -13,13 +13,14 @@ from mapgap.core import Budget, Status
 from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
-from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, PLACE, SPREAD, Arrays
+from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, PLACE, PLACES, SPREAD, Arrays
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.climb import climb
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate import SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -72,7 +73,7 @@ def best(data, ratio, goal):
     ascent = Ascent(data, ratio, goal, Certificate(moves=20_000))
     while ascent.climb(Budget(100.0).start()):
         pass
-    assert outlived(Chain(data, ratio), ascent.bound, ascent.proof) is None
+    assert outlived(Chain(data, ratio, ascent.kind == SHORTCUTS), ascent.bound, ascent.proof) is None
     return ascent.bound
 
 
@@ -145,6 +146,25 @@ def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     assert found.notes["rung"] == "chain"
 
 
+def test_a_shortcut_moves_its_tensor_twice():
+    """A residual block of one share on two FPGAs, whose ends only fit one each; any transfer takes 10 units.
+
+    FP 4 (conv), 1 (BN), 4 (conv), 1 (BN), and back 1, 4, 1 and a WU of 4 follow each other: 20. Between the two BN
+    lies one transfer along the block, in either direction, whichever FPGA the conv is on, and one along the shortcut:
+    40 more. The other WU has its FPGA for itself while the outer BN gathers. Without the shortcut there are 40.
+    """
+    layers = [("split", 4, 0, 4), ("fused", 1, 1, 0), ("split", 4, 4, 4), ("fused", 1, 1, 0)]
+    data = network([(kind, *(WORK * t for t in ticks)) for kind, *ticks in layers], 2, 1, 10**5)
+    data["layers"][3]["inputs"].append({"source": 1, "bytes": 1000})
+    for layer, fits in ((0, 0), (1, 0), (3, 1)):
+        for phase in ("fp", "bp", "wu"):
+            rows = data["layers"][layer][phase]
+            data["layers"][layer][phase] = [[t * (1 if a == fits else 50) for t in row] for a, row in enumerate(rows)]
+    assert solved(data, (1,), 60 * WORK)
+    diagram = Diagram(Chain(data, (1,)))
+    assert diagram.search(60 * WORK, diagram.weights(60 * WORK, 50).weighing, 10**5, Budget(20.0).start()) == 40 * WORK
+
+
 def planned(data, ratio):
     """The plan that weights and a beam lead to."""
     diagram = Diagram(Chain(data, ratio))
@@ -162,35 +182,45 @@ def test_a_beam_along_the_chain_has_the_best_plan_of_both():
     assert planned(network(second, 2, 1, 10**5), (1,))[2].makespan == 22 * WORK
 
 
-def chains_of(data):
+def chains_of(data, shortcuts=False):
     """The chains of all ratios that have one."""
     for ratio in partitions(data["batch"], len(data["accelerators"])):
         shares = tuple(share for share in ratio if share)
         try:
-            yield Chain(data, shares)
+            yield Chain(data, shares, shortcuts)
         except ValueError:
             continue
 
 
 @pytest.mark.parametrize("seed", seeds(12, 300))
 def test_arrays_have_the_moves_of_the_writer(seed):
-    """State by state and move by move: of random networks, and of one with unlike layers and shares."""
+    """State by state and move by move: of random networks, and of a residual block."""
     layers = [("split", 3, 4, 5), ("fused", 6, 7, 0), ("split", 8, 9, 10), ("fused", 11, 12, 0), ("split", 13, 14, 15)]
+    block = network([*layers, layers[3], layers[2]], 2, 7, 10**7 + seed)
+    block["layers"][5]["inputs"].append({"source": 1, "bytes": 3000 + seed})
     drawn_one = drawn(seed, layers=(2, 9), batch=(1, 5), accelerators=(1, 3)).to_json()
-    for chain in (*chains_of(drawn_one), Chain(network(layers, 2, 7, 10**7 + seed), (4, 2, 1))):
-        arrays, here = Arrays(chain), [(None, None)]
-        known = {NOTHING: [None], PLACE: list(chain.places), SPREAD: chain.spreads}
-        for k, step in enumerate(arrays.steps()):
-            assert {*here} == {*chain.states()[k]}
-            after = list(product(*(known[sort] for sort in step.sorts)))
-            moves = [move for state in here for move in chain.moves(k, state)]
-            assert [after[i] for i in step.to] == [move[0] for move in moves]
-            assert step.added.tolist() == [list(move[1]) for move in moves]
-            assert arrays.cost(k, step.added).tolist() == [list(chain.cost(k, move[1])) for move in moves]
-            pairs = np.argwhere(np.zeros((1, 1, 1)) if step.pairs is None else step.pairs).tolist()
-            assert pairs == sorted([j, b, a] for j, move in enumerate(moves) for b, a in move[2])
-            assert [len(chain.moves(k, state)) for state in here] == np.diff(step.starts).tolist()
-            here = after
+    for shortcuts in (False, True):
+        for chain in (*chains_of(drawn_one, shortcuts), Chain(block, (6, 1), shortcuts), Chain(block, (7,), shortcuts)):
+            same_moves(chain)
+
+
+def same_moves(chain):
+    """Of states that can be reached; remembered places of others have moves, too."""
+    arrays, here, sorts = Arrays(chain), [chain.origin], ()
+    pairs = list(product(chain.places, repeat=2))
+    known = {NOTHING: [None], PLACE: list(chain.places), SPREAD: chain.spreads, PLACES: pairs}
+    for k, step in enumerate(arrays.steps()):
+        assert {*here} >= {*chain.states()[k]}
+        assert {*here} == {*chain.states()[k]} or PLACES in sorts
+        after = list(product(*(known[sort] for sort in step.sorts)))
+        moves = [move for state in here for move in chain.moves(k, state)]
+        assert [after[i] for i in step.to] == [move[0] for move in moves]
+        assert step.added.tolist() == [list(move[1]) for move in moves]
+        assert arrays.cost(k, step.added).tolist() == [list(chain.cost(k, move[1])) for move in moves]
+        begun = np.argwhere(np.zeros((1, 1, 1)) if step.pairs is None else step.pairs).tolist()
+        assert begun == sorted([j, b, a] for j, move in enumerate(moves) for b, a in move[2])
+        assert [len(chain.moves(k, state)) for state in here] == np.diff(step.starts).tolist()
+        here, sorts = after, step.sorts
 
 
 @pytest.mark.parametrize("seed", seeds(6, 200))
@@ -260,7 +290,7 @@ def test_no_proof_is_above_a_plan(seed):
     for ratio in rng.sample(found := list(partitions(data["batch"], len(data["accelerators"]))), min(2, len(found))):
         shares = tuple(share for share in ratio if share)
         try:
-            chain = Chain(data, shares)
+            chain = Chain(data, shares, seed % 2 == 1)
         except ValueError:
             continue
         least = min(makespans(data, shares, rng, 40))

@@ -5,7 +5,8 @@ shares (rule 8: shares are interchangeable), or one program for all ratios at on
 in ``" order"`` asks for the program with orders. A key like ``"33-63x1,1-31x2"`` is a box: one program for all ratios
 that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box need no program of their own. Equal
 accelerators have common variables in it; a key that ends in ``" apart"`` asks for the program in which the first one of
-each class has its own (:mod:`~.alike`). A key that ends in ``" chain"`` has no tree but what :mod:`~.chain` needs.
+each class has its own (:mod:`~.alike`). A key that ends in ``" chain"`` has no tree but what :mod:`~.chain` needs; so
+has one that ends in ``" shortcuts"``, whose chain has these as well (:mod:`~.chain_shortcuts`).
 
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
@@ -51,6 +52,7 @@ from .times import Writer
 SENSE = "min"
 APART = " apart"
 CHAIN = " chain"
+SHORTCUTS = " shortcuts"
 ORDER = " order"
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
@@ -77,8 +79,8 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
         if any(contains(groups, ratio) for groups in boxes.values()):
             continue
         name = ",".join(map(str, ratio))
-        if name + CHAIN in names:
-            yield name + CHAIN, partial(outlived, Chain(instance, ratio), bound)
+        if kind := next((kind for kind in (CHAIN, SHORTCUTS) if name + kind in names), None):
+            yield name + kind, partial(outlived, Chain(instance, ratio, kind == SHORTCUTS), bound)
             continue
         ordered = name + ORDER in names
         yield name + ORDER if ordered else name, Writer(instance, bound, new(), ratio, ordered).program

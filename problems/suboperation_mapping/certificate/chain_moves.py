@@ -8,16 +8,16 @@ from operator import add
 from typing import Any, Self, TypeVar
 
 from .chain_costs import Label, Move, State
-from .chain_path import Path
+from .chain_shortcuts import START, Shortcuts
 
 One = TypeVar("One")
 
 
-class Moves(Path):
+class Moves(Shortcuts):
     """The moves of a ratio, ``moves(k, state)`` for the ``k``-th step."""
 
-    def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
-        super().__init__(instance, ratio)
+    def __init__(self, instance: dict[str, Any], ratio: Sequence[int], shortcuts: bool = False) -> None:
+        super().__init__(instance, ratio, shortcuts)
         self.known: dict[Any, list[Move]] = {}
         self.reached: dict[Any, list[State]] = {}
         self.priced: dict[int, tuple[dict[Label, int], dict[State, list[tuple[State, int]]]]] = {}
@@ -50,8 +50,13 @@ class Moves(Path):
         """The moves of a state, chosen or not."""
         key = self.twin(k), state
         if key not in self.known:
-            found = self.steps[k](*state)
-            self.known[key] = [self.with_late(*move) for move in found] if self.late else list(found)
+            if len(state) > len(START):
+                found = [self.remembering(k, state[-1], move) for move in self.every(k, state[:-1])]
+            elif self.late:
+                found = [self.with_late(*move) for move in self.steps[k](*state)]
+            else:
+                found = list(self.steps[k](*state))
+            self.known[key] = found
         return self.known[key]
 
     def kept(self, k: int, every: list[One]) -> list[One]:
@@ -86,13 +91,14 @@ class Moves(Path):
             facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in layers]
             those = [o for i in step.args[1:] for o in self.operations if o[1] == i]
             sizes = [self.sizes.get((o, p)) for o in those for p in those]
-            found = repr((step.func.__name__, [i is None for i in step.args], step.keywords, facts, sizes))
+            told = [i is None for i in step.args], step.keywords, *self.told(k)
+            found = repr((step.func.__name__, told, facts, sizes))
             self.first[k] = self.numbered.setdefault(found, k)
         return self.first[k]
 
     def states(self) -> list[list[State]]:
         """Those that can be reached, before each step and in the end."""
-        found: list[list[State]] = [[(None, None)]]
+        found: list[list[State]] = [[self.origin]]
         for k in range(len(self.steps)):
             key = self.twin(k), self.chosen.get(k), (*found[-1],)
             if key not in self.reached:

@@ -9,6 +9,8 @@ innermost finished BP, ``work`` what each accelerator has to do, ``since`` when 
 the same is also known of BP and WU alone: they come after all FP of their share. Around that
 (:class:`Together`) every fused operation is a wall: ``front`` lies before all that is known, ``passed`` after it, and
 what has not been done by then, on each accelerator, is left to be done. Both only ever say too little, never too much.
+What a fused layer reads from one that is not the next of the path is left out, or with *shortcuts* it is not, as long
+as no other such edge has begun and not ended: then FP and BP of the reader are kept as well.
 
 A plan's makespan is at least the sum of a label by weights and of what the cheapest steps add to that sum, if a label
 is worth no more than the makespan in the end, and no step takes away from what it is worth. Steps can do so in two
@@ -88,8 +90,10 @@ class Step(NamedTuple):
 class Path:
     """The steps of one ratio along a longest path; of several that which ends, then comes from, the last layers."""
 
-    def __init__(self, instance: dict[str, Any], ratio: Any) -> None:
+    def __init__(self, instance: dict[str, Any], ratio: Any, shortcuts: bool = False) -> None:
         self.instance, self.layers, self.ratio = instance, instance["layers"], list(ratio)
+        self.shortcuts = shortcuts
+        self.edge: tuple[int, int] | None = None  # a reader whose places are kept, and what it reads
         self.everywhere = range(len(instance["accelerators"]))
         self.split = [layer["kind"] == "split" for layer in self.layers]
         read = {e["source"] for layer in self.layers for e in layer["inputs"]}
@@ -191,10 +195,37 @@ class Path:
             self.fold = len(self.steps)
             self.add([], kept, lambda where: None)
             self.add([back], [front, back], self.wall, fused, inner)
+            self.at(fused)
             self.beside(fused)
 
     def add(self, placed: list[Operation], kept: list[Operation], effect: Callable[..., Any], *arguments: Any) -> None:
-        self.steps.append(Step(placed, kept, lambda where: effect(where, *arguments)))
+        reader, source = self.edge or (-1, -1)
+        kept = kept + ([] if self.edge is None else [("FP", reader, -1), ("BP", reader, -1)])
+
+        def whole(where: Where) -> Any:
+            found = effect(where, *arguments)
+            for o in placed if self.shortcuts else ():
+                if o == ("FP", source, -1):
+                    ticks = self.read(("FP", reader, -1), o, where)
+                    found = found._replace(front=found.front + ticks)
+                if o == ("BP", source, -1):
+                    ticks = self.read(o, ("BP", reader, -1), where)
+                    work = list(map(int.__add__, found.work, self.loads(where, {o: ticks})))
+                    found = found._replace(passed=found.passed + ticks, work=work)
+            return found
+
+        self.steps.append(Step(placed, kept, whole))
+
+    def at(self, fused: int) -> None:
+        """After the step that gives the last operation of a fused layer its place."""
+        if self.edge is not None and self.edge[1] == fused:
+            self.edge = None
+            self.steps[-1] = self.steps[-1]._replace(kept=[("FP", fused, -1), ("BP", fused, -1)])
+        if self.edge is None and self.shortcuts:
+            read = {e["source"] for e in self.layers[fused]["inputs"]}
+            sources = [i for i in self.path[self.path.index(fused) + 2 :] if i in read and not self.split[i]]
+            if sources:
+                self.edge = (fused, max(sources))
 
     def first_forward(self, where: Where, i: int, inner: int | None) -> Apart:
         own = self.parts("FP", i)
@@ -278,6 +309,7 @@ class Path:
         front, back = ("FP", outside, -1), ("BP", outside, -1)
         self.add([back], [*forward, back], lambda where: self.one(back, self.takes(back, where, *backward), where))
         self.add([front], [front, back], self.outer_forward, outside, i)
+        self.at(outside)
         self.beside(outside)
 
     def stage(self, where: Where, i: int, *read: Operation) -> int:
@@ -303,6 +335,7 @@ class Path:
             return self.one(back, self.takes(back, where, front, ("BP", inside, -1)), where, time)
 
         self.add([front, back], [front, back], effect)
+        self.at(outside)
         self.beside(outside)
 
 
@@ -410,10 +443,10 @@ def not_dominated(labels: set[Label]) -> Iterator[Label]:
             yield label
 
 
-def outlived(instance: dict[str, Any], ratio: Any, bound: int, proof: Any) -> str | None:
+def outlived(instance: dict[str, Any], ratio: Any, bound: int, proof: Any, shortcuts: bool = False) -> str | None:
     """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does."""
     parts = list(proof) if isinstance(proof, list) else [proof]
-    reason = descend(Path(instance, ratio), frozenset(), bound, parts)
+    reason = descend(Path(instance, ratio, shortcuts), frozenset(), bound, parts)
     return "more than a tree" if reason is None and parts else reason
 
 

@@ -45,8 +45,10 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
             )
             if sum(ratio) == instance["batch"] and not inside:
                 name = ",".join(map(str, ratio))
-                if f"{name} chain" in names:
-                    yield f"{name} chain", partial(beside("suboperation_chain").outlived, instance, ratio, bound)
+                kind = next((kind for kind in ("chain", "shortcuts") if f"{name} {kind}" in names), "")
+                if kind:
+                    check = partial(beside("suboperation_chain").outlived, instance, ratio, bound)
+                    yield f"{name} {kind}", partial(check, shortcuts=kind == "shortcuts")
                     continue
                 ordered = f"{name} order" in names
                 writer = Writer(instance, bound, new(), ratio=ratio, ordered=ordered)
