@@ -18,8 +18,9 @@ Then work and start of BP and WU are counted apart as well: they come after all 
 that did its FP may have to wait for them.
 
 A step decides a place or some, which are part of the *state* as long as a cost depends on them. Costs are those of
-:mod:`~.graph`, with all transfers along the path; others are left out. A layer beside the path whose output the path
-reads has the work of its BP and WU, wherever these lie, as they follow the BP of the layer that reads it.
+:mod:`~.graph`, with all transfers along the path; others are left out but for those of :mod:`~.chain_shortcuts`. A
+layer beside the path whose output the path reads has the work of its BP and WU, wherever these lie, as they follow the
+BP of the layer that reads it.
 
 :mod:`~.chain_labels` says what proves a bound.
 """
