@@ -87,7 +87,7 @@ class Arrays:
         to: Whole = step.to.reshape(-1, 1, step.each)
         many, after = self.size[kept], kept
         added = step.added.reshape(*to.shape, -1)
-        if k in self.chain.shortcuts:
+        if k in self.chain.ended:
             added = added + self.longer(k, to)
             after = kept if self.chain.steps[k].func is Chain.join else NOTHING
         if k in self.chain.opened:
@@ -100,7 +100,7 @@ class Arrays:
 
     def longer(self, k: int, to: Whole) -> Whole:
         """What the transfers of a shortcut add, by state, what is remembered, and move."""
-        step, inner = self.chain.steps[k], self.chain.shortcuts[k]
+        step, inner = self.chain.steps[k], self.chain.ended[k]
         outer, (i, i2) = step.args[1], np.divmod(np.arange(self.n**2)[:, None], self.n)
         j, a = np.divmod(to, self.n)
         none = np.zeros((len(to), self.n**2, to.shape[-1]), np.int64)

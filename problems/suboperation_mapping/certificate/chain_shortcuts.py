@@ -19,7 +19,7 @@ START: State = (None, None)  #: the state before all steps
 
 
 class Shortcuts(Path):
-    """``shortcuts``: by step the layer that is remembered, where the one that it reads gets a place or both.
+    """The steps of a path; with ``shortcuts`` they remember where one begins.
 
     Attributes
     ----------
@@ -27,17 +27,19 @@ class Shortcuts(Path):
         The state before all steps; with shortcuts it has a third part, what is remembered.
     opened : set of int
         The steps after which both places of their layer are remembered.
+    ended : dict of int to int
+        By step in which the outer layer of a shortcut gets a place, or both, the inner one, which is remembered.
     """
 
     def __init__(self, instance: dict[str, Any], ratio: Sequence[int], shortcuts: bool = False) -> None:
         super().__init__(instance, ratio)
         self.origin = (*START, None) if shortcuts else START
-        self.shortcuts: dict[int, int] = {}
+        self.ended: dict[int, int] = {}
         self.opened: set[int] = set()
         inner, outer = None, None
         for k, step in enumerate(self.steps if shortcuts else ()):
             if inner is not None and step.func in (Path.join, Path.begin, Path.meet) and step.args[1] == outer:
-                self.shortcuts[k] = inner
+                self.ended[k] = inner
                 inner = inner if step.func is Path.join else None
             if inner is None and step.func in (Path.close, Path.begin, Path.meet):
                 outer = self.source(step.args[1])
@@ -54,14 +56,14 @@ class Shortcuts(Path):
     def remembering(self, k: int, kept: Any, move: Move) -> Move:
         """A move of a state that something is remembered of."""
         after, added, pairs = move
-        if k in self.shortcuts:
+        if k in self.ended:
             added = self.longer(k, kept, after, added)
             kept = kept if self.steps[k].func is Path.join else None
         return (*after, after if k in self.opened else kept), added, pairs
 
     def longer(self, k: int, kept: Any, after: State, added: Label) -> Label:
         """What a move adds with the transfers of a shortcut: of FP when both FP have places, and of BP likewise."""
-        kind, outer, inner = self.steps[k].func, self.steps[k].args[1], self.shortcuts[k]
+        kind, outer, inner = self.steps[k].func, self.steps[k].args[1], self.ended[k]
         (j, a), (i, i2) = after, kept
         forth = 0 if kind is Path.join else self.moved(("FP", inner, -1), ("FP", outer, -1), j, i)
         back = 0 if kind is Path.begin else self.moved(("BP", outer, -1), ("BP", inner, -1), i2, a)
@@ -69,8 +71,8 @@ class Shortcuts(Path):
 
     def told(self, k: int) -> tuple[Any, ...]:
         """What moves of a step depend on beside its own layers."""
-        if k not in self.shortcuts:
+        if k not in self.ended:
             return (k in self.opened,)
-        inner, outer = self.shortcuts[k], self.steps[k].args[1]
+        inner, outer = self.ended[k], self.steps[k].args[1]
         ends = ("FP", inner, -1), ("FP", outer, -1)
         return k in self.opened, self.sizes.get(ends), self.sizes.get((("BP", outer, -1), ("BP", inner, -1)))
