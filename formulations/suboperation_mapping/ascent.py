@@ -40,6 +40,8 @@ def shares_of(ratio: Sequence[int]) -> tuple[int, ...]:
 class Ascent:
     """Raises the bound of one ratio, a step at a time: by weights, the same with shortcuts, then by a tree of choices.
 
+    Or of all ratios with shares between those of ``ratio`` and of ``most``.
+
     Attributes
     ----------
     bound : int
@@ -48,16 +50,22 @@ class Ascent:
         Of the chain that the proof is about, as a certificate names it.
     goal : int
         A bound that is enough; may be lowered.
+    weights : bool
+        Weights are all that is asked for.
     root : Weighed or None
         The best weights.
     weighed : str
         The kind of chain that they are of.
     """
 
-    def __init__(self, instance: dict[str, Any], ratio: Sequence[int], goal: int, params: Params) -> None:
+    def __init__(
+        self, instance: dict[str, Any], ratio: Sequence[int], goal: int, params: Params, most: Sequence[int] = ()
+    ) -> None:
         self.instance, self.ratio, self.goal, self.params = instance, tuple(ratio), goal, params
+        self.most = tuple(most) or self.ratio
         self.bound, self.kind, self.weighed = 0, CHAIN, ""
         self.proof: Any = None
+        self.weights = False
         self.root: Weighed | None = None
         self.tree: Tree | None = None
 
@@ -65,12 +73,13 @@ class Ascent:
         """What comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
         # What is remembered of a shortcut is two places more in a state, beside those of the shares.
         few = len(self.instance["accelerators"]) ** (len(self.ratio) + 2) <= self.params.spreads
-        return Diagram(Chain(self.instance, self.ratio, few and self.root is not None))
+        return Diagram(Chain(self.instance, self.ratio, few and self.root is not None, self.most))
 
     @property
     def over(self) -> bool:
         """Whether nothing is left to try."""
-        return self.bound >= self.goal or (self.tree is not None and self.tree.over)
+        weighed = self.root is not None and self.weights
+        return self.bound >= self.goal or weighed or (self.tree is not None and self.tree.over)
 
     def climb(self, budget: Budget, diagram: Diagram | None = None) -> bool:
         """Once more, with what is next; ``False`` if there is nothing."""

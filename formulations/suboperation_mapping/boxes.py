@@ -110,6 +110,19 @@ class Cutter:
         return [child for child in found if child is not None]
 
 
+class LowCutter(Cutter):
+    """Divides boxes where tables rise most above what shares take at least."""
+
+    def error(self, low: int, high: int) -> float:
+        """The sum of what the summed tables are above their least number, plus a little for the width."""
+        if (low, high) not in self.errors:
+            total = self.width * ((high - low) / self.batch) ** 2
+            for table in self.tables:
+                total += sum(table[s - 1] - table[low - 1] for s in range(low, high + 1)) / max(1, table[-1])
+            self.errors[low, high] = total
+        return self.errors[low, high]
+
+
 def _error(table: list[int], low: int, high: int) -> float:
     """Largest distance of ``table[s - 1]`` from its lower convex envelope over ``low <= s <= high``."""
     worst = 0.0

@@ -1,14 +1,16 @@
 """All moves of every step of a chain as arrays, the same numbers as :class:`Chain` yields one by one.
 
 The states of a step are the product of *sorts*: what is known of FP and of BP is a place, a place for each share (a
-*spread*), or nothing; what is remembered for a shortcut both places of a layer, or nothing. The moves of a state are as
-many as those of all others, so an array of a step has an axis for each part of the state and one for the moves. A cost
-is the sum of tables for single shares, looked up for all spreads at once.
+*spread*), one in which those of alike shares rise, or nothing; what is remembered for a shortcut both places of a
+layer, or nothing. The moves of a state are as many as those of all others, so an array of a step has an axis for each
+part of the state and one for the moves; some of them do not exist. A cost is the sum of tables for single shares,
+looked up for all spreads at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,7 @@ from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Sorts = tuple[str, ...]
-NOTHING, PLACE, SPREAD, PLACES = "nothing", "place", "spread", "places"
+NOTHING, PLACE, SPREAD, RISING, PLACES = "nothing", "place", "spread", "rising", "places"
 START: Sorts = (NOTHING, NOTHING)
 
 
@@ -39,6 +41,10 @@ class Step(NamedTuple):
         What it adds to a label.
     pairs : (moves, shares, starts) bool, or None
         Whether a start is that of a share.
+    numbers : (each,) int64
+        Of the moves of a state, as the checker has them.
+    exist : (moves,) bool, or None
+        Those that do; all of them.
     """
 
     sorts: Sorts
@@ -46,11 +52,8 @@ class Step(NamedTuple):
     to: Whole
     added: Whole
     pairs: Flags | None
-
-    @property
-    def starts(self) -> Whole:
-        """The first move of each state, and the number of all moves."""
-        return np.arange(0, len(self.to) + 1, self.each)
+    numbers: Whole
+    exist: Flags | None = None
 
     @property
     def turns(self) -> bool:
@@ -64,7 +67,10 @@ class Arrays:
     def __init__(self, chain: Chain) -> None:
         self.chain, self.n, self.m = chain, len(chain.places), len(chain.shares)
         self.spreads = np.array(chain.spreads, np.int64)
-        self.size = {NOTHING: 1, PLACE: self.n, SPREAD: len(self.spreads), PLACES: self.n**2}
+        self.rising = np.array([j for j, c in enumerate(chain.rising()) if c])  # which of these
+        self.fronts = {SPREAD: self.spreads, RISING: self.spreads[self.rising]}
+        lengths = {sort: len(those) for sort, those in self.fronts.items()}
+        self.size = {NOTHING: 1, PLACE: self.n, PLACES: self.n**2, **lengths}
         self.one = np.eye(self.n, dtype=np.int64)
         self.on = self.one[self.spreads]  # by spread and share its place, as a row of 0 and 1
         self.none = np.zeros(self.n, np.int64)
@@ -96,7 +102,11 @@ class Arrays:
             to = to * many + np.arange(many)[:, None]
         shape = len(to), many, step.each
         added = np.broadcast_to(added, (*shape, added.shape[-1])).reshape(np.prod(shape), -1)
-        return Step((*step.sorts, after), step.each, np.broadcast_to(to, shape).reshape(-1), added, step.pairs)
+        exist = step.exist
+        if exist is not None:
+            exist = np.broadcast_to(exist.reshape(len(to), 1, -1), shape).reshape(-1)
+        to = np.broadcast_to(to, shape).reshape(-1)
+        return step._replace(sorts=(*step.sorts, after), to=to, added=added, exist=exist)
 
     def longer(self, k: int, to: Whole) -> Whole:
         """What the transfers of a shortcut add, by state, what is remembered, and move."""
@@ -148,7 +158,16 @@ class Arrays:
         others = -ticks[..., None] * (1 - where)
         return np.concatenate([(since + ticks)[..., None], others], axis=-1)
 
-    def step(self, k: int, sorts: Sorts, to: Whole, *parts: Whole, pairs: Flags | None = None) -> Step:
+    def step(
+        self,
+        k: int,
+        sorts: Sorts,
+        to: Whole,
+        *parts: Whole,
+        pairs: Flags | None = None,
+        numbers: Whole | None = None,
+        exist: Flags | None = None,
+    ) -> Step:
         """A step of the states and moves of ``to``: the numbers that it adds, side by side, whatever they depend on."""
         shape = to.shape
         full = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
@@ -157,7 +176,11 @@ class Arrays:
         added = np.concatenate(full, axis=-1) if full else np.zeros((*shape, 0), np.int64)
         if pairs is not None:
             pairs = np.broadcast_to(pairs, (*shape, *pairs.shape[-2:])).reshape(-1, *pairs.shape[-2:])
-        return Step(sorts, shape[-1], to.reshape(-1).astype(np.int64), added.reshape(to.size, -1), pairs)
+        if exist is not None:
+            exist = np.broadcast_to(exist, shape).reshape(-1)
+        numbers = np.arange(shape[-1]) if numbers is None else numbers
+        to = to.reshape(-1).astype(np.int64)
+        return Step(sorts, shape[-1], to, added.reshape(to.size, -1), pairs, numbers, exist)
 
     def with_late(self, parts: list[Whole], pairs: Flags | None) -> tuple[list[Whole], Flags | None]:
         """As :meth:`~.chain_moves.Moves.with_late`."""
@@ -182,8 +205,9 @@ class Arrays:
 
     def update(self, k: int, sorts: Sorts, here: int, inner: int | None, b: int) -> Step:
         o, to = ("WU", here, b), self.states(sorts) + self.none
-        held = self.on.max(axis=1)  # who has the weights
-        ticks = self.compute(o) + self.moved(o, ("FP", here, b))[self.spreads[:, b]]
+        front = self.fronts[sorts[0]]
+        held = self.one[front].max(axis=1)  # who has the weights
+        ticks = self.compute(o) + self.moved(o, ("FP", here, b))[front[:, b]]
         ticks = (ticks + held @ self.transfer(self.chain.layers[here]["weight_bytes"]).T)[:, None]
         if inner is not None and not self.chain.split(inner):
             ticks = ticks + self.moved(o, ("BP", inner, -1))
@@ -194,7 +218,7 @@ class Arrays:
         pairs[:, b] = self.one
         return self.step(k, sorts, to, np.zeros(self.m, np.int64), self.at(ticks), self.none, pairs=pairs)
 
-    def backward(self, here: int, inner: int | None) -> Whole:
+    def backward(self, here: int, inner: int | None, front: Whole) -> Whole:
         """The time of shares in BP: by spread of FP, state of BP, spread and share."""
         own, found = self.spreads, list[Whole]()
         for b in range(self.m):
@@ -202,10 +226,10 @@ class Arrays:
             table = (self.compute(o) + self.moved(o, ("FP", here, b)))[:, None]
             if inner is not None and self.chain.split(inner):
                 table = table + self.moved(o, ("BP", inner, b))
-                found.append(table[own[:, b][:, None, None], own[:, b][:, None], own[:, b]])
+                found.append(table[front[:, b][:, None, None], own[:, b][:, None], own[:, b]])
             else:
                 table = table if inner is None else table + self.moved(o, ("BP", inner, -1))
-                found.append(table[own[:, b]][..., own[:, b]])
+                found.append(table[front[:, b]][..., own[:, b]])
         return np.stack(found, axis=-1)
 
     def gathered(self, fused: int, inner: int) -> Whole:
@@ -217,25 +241,37 @@ class Arrays:
 
     def spread(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
         o, i2 = ("FP", after, -1), np.arange(self.n)[:, None]
-        ticks = np.sum([self.moved(o, ("FP", here, b))[c] for b, c in enumerate(self.spreads.T)], axis=0)
-        to = np.arange(len(self.spreads)) * self.n + i2
+        ticks = np.sum([self.moved(o, ("FP", here, b))[c] for b, c in enumerate(self.fronts[RISING].T)], axis=0)
+        to = np.arange(len(self.rising)) * self.n + i2
         to = np.broadcast_to(to, (self.n, *to.shape))
-        return self.step(k, (SPREAD, PLACE), to, ticks.T[:, None, :, None], self.none)
+        return self.step(k, (RISING, PLACE), to, ticks.T[:, None, :, None], self.none, numbers=self.rising)
 
     def back(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
-        loads = self.loads(self.backward(here, after))
+        loads = self.loads(self.backward(here, after, self.fronts[RISING]))
         longest = loads.max(axis=-1, keepdims=True)
-        s = np.arange(len(self.spreads))
-        to = np.broadcast_to((s[:, None] * len(s) + s)[:, None], loads.shape[:-1])
-        return self.step(k, (SPREAD, SPREAD), to, longest, loads - longest)
+        to = np.broadcast_to(self.both(RISING), loads.shape[:-1])
+        return self.step(k, (RISING, SPREAD), to, longest, loads - longest, exist=self.exist)
+
+    def both(self, front: str) -> Whole:
+        """The number of the state with a spread of FP, the first axis, and one of BP, the last one."""
+        return np.arange(self.size[front] * len(self.spreads)).reshape(-1, 1, len(self.spreads))
+
+    @cached_property
+    def exist(self) -> Flags:
+        """Whether shares that are alike rise in both, with axes as :meth:`both`."""
+        front, own = self.fronts[RISING], self.spreads
+        found = np.ones((len(front), len(own)), np.bool_)
+        for b in self.chain.alike_shares:
+            found &= (front[:, b] < front[:, b + 1])[:, None] | (own[:, b] <= own[:, b + 1])
+        return found[:, None]
 
     def join(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
-        s, a = np.arange(len(self.spreads)), np.arange(self.n)
-        to = np.broadcast_to((s[:, None] * self.n + a)[:, None], (len(s), len(s), self.n))
-        return self.step(k, (SPREAD, PLACE), to, self.alone(self.gathered(fused, inner), self.one))
+        s, a = np.arange(len(self.rising)), np.arange(self.n)
+        to = np.broadcast_to((s[:, None] * self.n + a)[:, None], (len(s), len(self.spreads), self.n))
+        return self.step(k, (RISING, PLACE), to, self.alone(self.gathered(fused, inner), self.one))
 
     def begin(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
-        s, a = len(self.spreads), np.arange(self.n)
+        s, a = len(self.rising), np.arange(self.n)
         own = self.moved(("BP", fused, -1), ("FP", fused, -1)).T
         since = (self.compute(("FP", fused, -1)) + self.forward(inner, fused))[:, None]
         to = np.broadcast_to(a * self.n + a[:, None], (s, self.n, self.n))
@@ -247,16 +283,12 @@ class Arrays:
 
     def forward(self, here: int, fused: int | None) -> Whole:
         """The time of FP: by spread, and by the place of the fused one that it reads from, or one column."""
-        time = np.stack(
-            [
-                self.compute(o)[self.spreads[:, b]]
-                + (self.moved(o, ("FP", fused, -1))[:, self.spreads[:, b]] if fused is not None else 0)
-                for b, o in enumerate(("FP", here, b) for b in range(self.m))
-            ],
-            axis=-1,
-        )
-        longest: Whole = self.loads(time).max(axis=-1)
-        return longest.reshape(-1, len(self.spreads)).T
+        front, found = self.fronts[RISING], list[Whole]()
+        for b, c in enumerate(front.T):
+            o = ("FP", here, b)
+            found.append(self.compute(o)[c] + (self.moved(o, ("FP", fused, -1))[:, c] if fused is not None else 0))
+        longest: Whole = np.einsum("...cb,cba->...ca", np.stack(found, axis=-1), self.one[front]).max(axis=-1)
+        return longest.reshape(-1, len(front)).T
 
     def head(self, k: int, sorts: Sorts, here: int) -> Step:
         to = np.zeros((*(self.size[sort] for sort in sorts), 1), np.int64)
@@ -275,40 +307,46 @@ class Arrays:
     # ---- the tail ----
 
     def spread_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
-        s, columns = len(self.spreads), self.spreads.T
-        time = np.stack([self.compute(("FP", here, b))[c] for b, c in enumerate(columns)], axis=-1)
-        read = np.zeros((1, s, self.m), np.int64)
-        if inner is not None:
-            moved = [self.moved(("FP", inner, b), ("FP", here, b)).T[c][:, c] for b, c in enumerate(columns)]
-            read = np.stack(moved, axis=-1)  # by spread of the inner layer, and own one
-        both, holds = time + read, self.on.max(axis=1)
+        sort, sizes = RISING if inner is None else SPREAD, range(self.m)
+        own = self.fronts[sort]
+        on = self.one[own]
+        time = np.stack([self.compute(("FP", here, b))[own[:, b]] for b in sizes], axis=-1)
+        holds, loads = on.max(axis=1), np.einsum("cb,cba->ca", time, on)
         if inner is None:
-            work, there = self.loads(both), np.zeros((1, 1, self.n), np.int64)
+            both, work, there = time[None], loads[None], np.zeros((1, 1, self.n), np.int64)
         else:
-            work, there = self.loads(time) + np.einsum("cob,cba->coa", read, self.on), holds[:, None]
+            front = self.fronts[sorts[0]]
+            moved = [self.moved(("FP", inner, b), ("FP", here, b)).T[front[:, b]][:, own[:, b]] for b in sizes]
+            read = np.stack(moved, axis=-1)  # by spread of the inner layer, and own one
+            both, work = time + read, loads + np.einsum("cob,cba->coa", read, self.one[front])
+            there = self.one[front].max(axis=1)[:, None]
         soonest = np.where(there > 0, time.min(axis=-1)[:, None], both.min(axis=-1)[..., None])
         since = np.where(holds > 0, -2 * NEVER, soonest)
         rest = self.size[sorts[1]]
-        to = np.arange(s) * rest + np.arange(rest)[:, None]
+        to = np.arange(len(own)) * rest + np.arange(rest)[:, None]
         to = np.broadcast_to(to, (self.size[sorts[0]], *to.shape))
-        return self.step(k, (SPREAD, sorts[1]), to, *(part[:, None] for part in (both, work, since)))
+        numbers = self.rising if inner is None else None
+        return self.step(k, (sort, sorts[1]), to, *(part[:, None] for part in (both, work, since)), numbers=numbers)
 
     def back_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
-        s, time = np.arange(len(self.spreads)), self.backward(here, inner)
-        to = np.broadcast_to((s[:, None] * len(s) + s)[:, None], time.shape[:-1])
-        return self.step(k, (SPREAD, SPREAD), to, time, self.loads(time), self.none, pairs=self.on > 0)
+        time = self.backward(here, inner, self.fronts[sorts[0]])
+        to = np.broadcast_to(self.both(sorts[0]), time.shape[:-1])
+        exist = self.exist if inner is None else None
+        loads, after = self.loads(time), (sorts[0], SPREAD)
+        return self.step(k, after, to, time, loads, self.none, pairs=self.on > 0, exist=exist)
 
     def reach(self, k: int, sorts: Sorts, fused: int, inner: int | None) -> Step:
         if inner is None:
             to = np.arange(self.n)[None, None]
             return self.step(k, (PLACE, NOTHING), to, np.zeros(self.m + 2 * self.n, np.int64))
-        moved = [self.moved(("FP", inner, b), ("FP", fused, -1))[:, c].T for b, c in enumerate(self.spreads.T)]
-        read = np.stack(moved, axis=-1)  # by spread and place
-        work = np.einsum("cib,cba->cia", read, self.on)
-        since = np.where(self.on.max(axis=1)[:, None] > 0, 0, read.min(axis=-1)[..., None])
+        front = self.fronts[sorts[0]]
+        moved = [self.moved(("FP", inner, b), ("FP", fused, -1))[:, c].T for b, c in enumerate(front.T)]
+        read, on = np.stack(moved, axis=-1), self.one[front]  # by spread and place
+        work = np.einsum("cib,cba->cia", read, on)
+        since = np.where(on.max(axis=1)[:, None] > 0, 0, read.min(axis=-1)[..., None])
         rest = self.size[sorts[1]]
         to = np.arange(self.n) * rest + np.arange(rest)[:, None]
-        to = np.broadcast_to(to, (len(self.spreads), *to.shape))
+        to = np.broadcast_to(to, (len(front), *to.shape))
         return self.step(k, (PLACE, sorts[1]), to, *(part[:, None] for part in (read, work, since)))
 
     def close(self, k: int, sorts: Sorts, fused: int, inner: int | None) -> Step:

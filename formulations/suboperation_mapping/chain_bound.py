@@ -1,15 +1,17 @@
 """Lower bounds of single ratios along a chain of layers, the ratio of smallest bound first; asks no engine's word.
 
 Every ratio has the bound of its longest path. The one of smallest bound is raised along a chain (:mod:`ascent`), first
-by weights, then by labels and choices of moves towards the makespan of the best plan, as long as any is left open.
-Where a layer's shares have too many places (``spreads``), as four shares on four accelerators have, the path is all
-there is.
+by weights in boxes of ratios that have it (:mod:`chain_boxes`), then by labels and choices of moves towards the
+makespan of the best plan, as long as any is left open.
 """
 
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained, shares_of
+from mapgap.formulations.suboperation_mapping.ascent import Ascent
+from mapgap.formulations.suboperation_mapping.boxes import LowCutter, of_ratio
+from mapgap.formulations.suboperation_mapping.chain_boxes import ChainBoxes, ascent_of, chains, narrowed
+from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
@@ -37,24 +39,30 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     tell(state, "path", budget)
     if (plan := started(instance, start) or best_single(instance)) is not None:
         state.learn(plan.plan, plan.makespan)
-        ascents = ascents_of(state, plan.makespan, params)
-        while not budget.exhausted and (still := [ratio for ratio in state.open() if ratio in ascents]):
-            ascent = ascents[still[0]]
-            if not ascent.climb(budget):
-                del ascents[still[0]]
-            state.ratios[still[0]].raise_to(ascent.bound, own=True)
-            tell(state, "chain", budget)
+        climb(state, plan.makespan, budget, params)
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     notes = {"ladder": [[rung, bound] for rung, bound in state.ladder.items()]}
     return SolveResult(Status.UNKNOWN, stop, bound=state.bound, notes=notes)
 
 
-def ascents_of(state: State, goal: int, params: Params) -> dict[Ratio, Ascent]:
-    """Of all ratios that have a chain, and few places for their shares."""
-    data, devices = state.instance.to_json(), len(state.instance.accelerators)
-    shares = {ratio: shares_of(ratio) for ratio in state.ratios} if chained(data) else {}
-    few = {ratio: those for ratio, those in shares.items() if devices ** len(those) <= params.spreads}
-    return {ratio: Ascent(data, those, goal, params) for ratio, those in few.items()}
+def climb(state: State, goal: int, budget: Budget, params: Params) -> None:
+    """Raise the ratio of smallest bound, or a box that it lies in, until it is known that this is all."""
+    data, devices, ascents = state.instance.to_json(), len(state.instance.accelerators), dict[Ratio, Ascent]()
+    along, boxes = chains(state.instance, params), ChainBoxes(LowCutter(Frame(state.instance)), devices)
+    while along and not budget.exhausted and (still := state.open()):
+        ratio = still[0]
+        if (branch := boxes.next(ratio)) is not None:
+            ascent = ascent_of(data, narrowed(branch.box, devices, params.widest), goal, params)
+            ascent.weigh(ascent.diagram())
+            branch.tried = True
+            state.raise_box(branch.box, ascent.bound)
+        else:
+            kept = narrowed(of_ratio(ratio), devices, params.widest)
+            ascent = ascents.setdefault(ratio, ascent_of(data, kept, goal, params))
+            if not ascent.climb(budget):
+                return
+            state.ratios[ratio].raise_to(ascent.bound, own=True)
+        tell(state, "chain", budget)
 
 
 def tell(state: State, rung: str, budget: Budget) -> None:

@@ -63,17 +63,25 @@ class Diagram:
         self.chain, steps = chain, arrays.steps()
         self.last, self.places, self.shares = len(steps), len(chain.places), len(chain.shares)
         self.few = self.shares + chain.timed  # weights of the tail
-        self.steps = [(step.to, step.added, step.starts) for step in steps]
-        self.numbers = [np.arange(len(step.to)) % step.each for step in steps]  # by step and move, which of its state
+        self.steps, self.numbers = list[tuple[Whole, Whole, Whole]](), list[Whole]()  # by move, which of its state
         self.turning = [step.turns for step in steps]  # by step, whether moves of a state lead to different ones
         self.barred: dict[int, NDArray[np.bool_]] = {}  # by step, which moves are left out
-        self.costs = [arrays.cost(k, step.added) for k, step in enumerate(steps)]
-        self.pairs = [step.pairs for step in steps]
+        self.pairs = list[NDArray[np.bool_] | None]()
+        states = [*(len(step.to) // step.each for step in steps), arrays.states(steps[-1].sorts).size]
+        here = np.ones(1, np.bool_)  # which states can be reached
+        for step, after in zip(steps, states[1:], strict=True):
+            kept = np.repeat(here, step.each) & (True if step.exist is None else step.exist)
+            count = kept.reshape(-1, step.each).sum(axis=1)
+            self.steps.append((step.to[kept], step.added[kept], np.append(0, np.cumsum(count))))
+            self.numbers.append(np.tile(step.numbers, len(here))[kept])
+            self.pairs.append(None if step.pairs is None else step.pairs[kept])
+            here = np.zeros(after, np.bool_)
+            here[self.steps[-1][0]] = True
+        self.costs = [arrays.cost(k, added) for k, (_, added, _) in enumerate(self.steps)]
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
         layers = [k for k in inside if k == inside[0] or (k < self.last and self.spreads(k))]
         self.turns = layers if chain.fold is not None else []  # where weights may rise
         self.turn = np.searchsorted(self.turns, np.arange(self.last + 1), side="right") - 1  # the last one, by step
-        states = (*(len(step.starts) - 1 for step in steps), arrays.states(steps[-1].sorts).size)
         self.moves, self.offsets = self.joined(), np.cumsum([0, *states])
         self.first_move = np.cumsum([0, *(len(to) for to, *_ in self.steps)])
 

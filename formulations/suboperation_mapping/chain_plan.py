@@ -61,7 +61,7 @@ def places(diagram: Diagram, chosen: list[int]) -> Iterator[tuple[Any, int]]:
     chain, state = diagram.chain, diagram.chain.origin
     for k, move in enumerate(chosen):
         step, number = chain.steps[k], int(diagram.numbers[k][move])
-        state = chain.moves(k, state)[number][0]
+        state = chain.narrowed(k, number, True).moves(k, state)[0][0]
         kind, layer = step.func, step.args[1] if len(step.args) > 1 else None
         if kind in (Chain.spread, Chain.spread_alone, Chain.back, Chain.back_alone):
             phase, where = ("FP", state[0]) if kind in (Chain.spread, Chain.spread_alone) else ("BP", state[1])

@@ -23,14 +23,15 @@ import numpy as np
 
 from mapgap.core import Budget
 from mapgap.evidence.check import Box, Program
-from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained, shares_of
-from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, of_ratio, roots, single
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
+from mapgap.formulations.suboperation_mapping.boxes import Cutter, LowCutter, few_ratios, of_ratio, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, written
+from mapgap.formulations.suboperation_mapping.chain_boxes import ascent_of, narrowed, samples
 from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
 from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import APART, CHAIN, ORDER, SHORTCUTS, box, partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, CHAINS, ORDER, box, partitions
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
@@ -91,7 +92,9 @@ class Case:
     divided : int
         How many were.
     ascent : Ascent or None
-        What else is done for a single ratio, before its tree is divided.
+        What else is done along a chain, before its tree is divided.
+    chain : str
+        The name of this in the certificate, without what kind of chain it is.
     """
 
     def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
@@ -101,6 +104,7 @@ class Case:
         self.divided = self.pushed = 0
         self.opened = False
         self.ascent: Ascent | None = None
+        self.chain = ""
         self.parts: list[Case] = []
 
     @property
@@ -148,7 +152,8 @@ class Climb:
     def __init__(self, instance: dict[str, Any], goal: int, budget: Budget, params: Params, start: Start) -> None:
         self.instance, self.goal, self.budget, self.params = instance, goal, budget, params
         self.batch, self.devices = instance["batch"], len(instance["accelerators"])
-        self.cutter = None if flat(instance) else Cutter(Frame(Instance.model_validate_json(json.dumps(instance))))
+        frame = Frame(Instance.model_validate_json(json.dumps(instance)))
+        self.cutter, self.steps = None if flat(instance) else Cutter(frame), LowCutter(frame)
         self.kept: OrderedDict[str, tuple[Writer, Relaxation]] = OrderedDict()
         self.asked = 0
         floor, proof = start
@@ -164,27 +169,35 @@ class Climb:
                 case = min(case.parts, key=lambda part: part.value)
             if not self.work(case):
                 case.parts = [self.case(name, case.value) for name in self.parts(case.name)]
-                if not case.parts and not self.close(case):
+                if not case.parts and (self.bounded_along(case.name) or not self.close(case)):
                     return
 
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""
-        kind = next((kind for kind in (CHAIN, SHORTCUTS) if name.endswith(kind)), "")
+        kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
-        if "x" not in name and name != ALL and self.along(len(ratio_of(name))):
-            case.ascent = Ascent(self.instance, ratio_of(name), self.goal, self.params)
+        if kept := self.kept_of(case.name):
+            case.ascent = ascent_of(self.instance, kept, self.goal, self.params)
+            case.ascent.weights = not single(groups_of(case.name))
+            case.chain = case.name if kind else alone(kept) if single(kept) else named(kept)
             if kind:
                 case.ascent.bound, case.ascent.kind, case.ascent.proof, case.opened = promise, kind, proof, True
         return case
+
+    def kept_of(self, name: str) -> Groups:
+        """What a chain has of a case, nothing if it has none."""
+        if name == ALL or name.endswith((ORDER, APART)) or not self.chained:
+            return ()
+        groups = groups_of(name)
+        if self.cutter is None:
+            return groups if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
+        kept = narrowed(groups, self.devices, self.params.widest)
+        return () if "x" in name and single(groups) and self.enough(kept, groups) else kept  # then the ratio has it
 
     @cached_property
     def chained(self) -> bool:
         """Whether ratios can be bounded along a chain."""
         return chained(self.instance)
-
-    def along(self, shares: int) -> bool:
-        """Whether ratios of so many shares are bounded along a chain in little time."""
-        return self.chained and bool(self.devices**shares <= self.params.spreads)
 
     def work(self, case: Case) -> bool:
         """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
@@ -197,6 +210,8 @@ class Climb:
             self.asked += 1
             if case.ascent.climb(self.budget):
                 return True
+        if self.bounded_along(case.name):
+            return False
         if not leaf.solved:
             heapq.heappop(case.leaves)
             self.solve(case, leaf)
@@ -287,8 +302,6 @@ class Climb:
             return self.params.orders if name.endswith(ORDER) else 0
         if self.alike(name):
             return 0
-        if self.along(number_of_shares(groups_of(name))):
-            return 0  # single ratios are quick, and bounded better
         return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
 
     def alike(self, name: str) -> bool:
@@ -303,44 +316,44 @@ class Climb:
         if name == ALL:
             if self.cutter is None:
                 return [",".join(map(str, ratio)) for ratio in partitions(self.batch, self.batch, self.devices)]
-            return [name for groups in roots(self.batch, self.devices) for name in self.quickest(groups)]
+            return [self.best(groups) for groups in roots(self.batch, self.devices)]
         groups = groups_of(name)
         if "x" not in name:
-            return [] if name.endswith(ORDER) else [name + ORDER]
-        if several := self.chains(groups, self.params.several):
-            return several
-        if self.alike(name) and self.few(groups) is not None:
+            return [] if name.endswith(ORDER) or self.bounded_along(name) else [name + ORDER]
+        if not self.bounded_along(name) and self.alike(name) and self.few(groups) is not None:
             return [name + APART]
         if not single(groups) and self.cutter is not None:
-            return [name for child in self.cutter.split(groups) for name in self.quickest(child)]
+            cutter = self.steps if self.bounded_along(name) else self.cutter
+            return [self.best(child) for child in cutter.split(groups)]
         return [alone(groups)] if self.written_alone(groups) else []
 
-    def quickest(self, groups: Groups) -> list[str]:
-        """The ratios of a box if they are few enough to do without its program."""
-        return self.chains(groups, self.params.quick) or [self.best(groups)]
+    def bounded_along(self, name: str) -> bool:
+        """Whether a chain has most of a case, and its program is weaker, or large."""
+        if self.cutter is None or ("x" not in name and self.devices <= self.params.few):
+            return False
+        kept = self.kept_of(name)
+        return bool(kept) and self.enough(kept, groups_of(name))
 
-    def chains(self, groups: Groups, most: int) -> list[str]:
-        """The ratios of a box, if they are at most so many and can be bounded along a chain."""
-        found = few_ratios(groups, self.batch, self.devices, most) if self.along(number_of_shares(groups)) else None
-        if found is None:
-            return []
-        return [",".join(map(str, shares_of(ratio))) for ratio in found]
+    def enough(self, kept: Groups, groups: Groups) -> bool:
+        """Whether few samples are left out of a chain."""
+        return samples(kept) >= self.params.enough * samples(groups)
 
     def best(self, groups: Groups) -> str:
-        """The program of a box, or that of its only ratio where it is small."""
-        small = single(groups) and self.devices <= self.params.few and self.written_alone(groups)
-        return alone(groups) if small else named(groups)
+        """The program of a box, or that of its only ratio where it is small, or a chain has all of it."""
+        small = self.devices <= self.params.few and self.written_alone(groups)
+        along = self.chained and self.enough(narrowed(groups, self.devices, self.params.widest), groups)
+        return alone(groups) if single(groups) and (small or along) else named(groups)
 
     def written_alone(self, groups: Groups) -> bool:
         """Whether there is a program of the only ratio of a box."""
-        return bool(self.devices ** number_of_shares(groups) <= self.params.configurations)
+        return bool(self.devices ** sum(g.number for g in groups) <= self.params.configurations)
 
     def proof(self, bound: int) -> dict[str, Any] | None:
         """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
         found: dict[str, Any] = {}
         for case in self.all.ways(bound):
             if case.ascent is not None and case.ascent.bound >= bound:
-                found[",".join(map(str, case.ascent.ratio)) + case.ascent.kind] = case.ascent.proof
+                found[case.chain + case.ascent.kind] = case.ascent.proof
                 continue
             model = written(self.instance, bound, case.name)
             steps, waiting = found.setdefault(case.name, []), [case.root]
@@ -366,10 +379,6 @@ def summed(model: Writer, leaf: Leaf) -> Steps | None:
     return None if step is None else [step]
 
 
-def number_of_shares(groups: Groups) -> int:
-    return sum(g.number for g in groups)
-
-
 def alone(groups: Groups) -> str:
     """The name of the tree of the only ratio of a box."""
     return ",".join(str(g.low) for g in groups for _ in range(g.number))
@@ -377,12 +386,17 @@ def alone(groups: Groups) -> str:
 
 def ratio_of(name: str) -> tuple[int, ...]:
     """The only ratio of a case."""
-    return tuple(map(int, name.removesuffix(ORDER).removesuffix(CHAIN).removesuffix(SHORTCUTS).split(",")))
+    return tuple(map(int, name.partition(" ")[0].split(",")))
 
 
 def groups_of(name: str) -> Groups:
-    """The box of a case."""
-    return tuple(Group(*group) for group in box(name)) if "x" in name else of_ratio(ratio_of(name))
+    """The box of a case; one with all of its ratios where shares were left out of a chain."""
+    if "x" not in name:
+        return of_ratio(ratio_of(name))
+    groups = [Group(*group) for group in box(name)]
+    top = max((g.high for g in groups if not g.low), default=0)
+    number = sum(g.number for g in groups if g.high <= top)
+    return tuple(g for g in groups if g.high > top) + ((Group(1, top, number),) if number else ())
 
 
 def climb(

@@ -76,9 +76,11 @@ class Chains(Params):
 
     Attributes
     ----------
+    widest : int
+        Moves of a step between fused layers, above which shares are left out of a chain.
     spreads : int
-        Ways to place the shares of a layer, and both parts of what is remembered, above which a ratio is not bounded
-        along a chain, or not with shortcuts.
+        Ways to place the shares of a layer, and both parts of what is remembered, above which there are no shortcuts;
+        where nothing is fused, of two layers, above which there is no chain.
     labels : int
         Moves of labels, above which a leaf is not bounded by labels.
     rounds : int
@@ -91,11 +93,12 @@ class Chains(Params):
         A step above the bound of a chain, as a part of the goal.
     """
 
+    widest: int = 170_000
     spreads: int = 81
     labels: int = 10_000
     rounds: int = 12
     tried: int = 4
-    moves: int = 8_000_000
+    moves: int = 60_000_000
     apart: float = 0.001
 
 
@@ -187,8 +190,8 @@ class Certificate(Chains):
         Accelerators up to which a climb takes the program of one ratio in the place of that of its box.
     kept : int
         Programs that a climb keeps with their bases.
-    several, quick : int
-        Ratios of a box up to which it is divided into chains; and without a look at its own program.
+    enough : float
+        Part of the samples that a chain has at least of a box, or its program is asked as well.
     """
 
     ratios: int = 1000
@@ -200,8 +203,7 @@ class Certificate(Chains):
     orders: int = 20_000
     few: int = 3
     kept: int = 40
-    several: int = 60
-    quick: int = 15
+    enough: float = 0.85
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ The relaxation ignores the DRAM except for static weights; plans satisfy it in f
 from __future__ import annotations
 
 import multiprocessing
+import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import closing
@@ -39,7 +40,8 @@ from typing import Any, Literal
 
 from mapgap.core import DISTRUSTED, Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping import stage_search as search
-from mapgap.formulations.suboperation_mapping.ascent import chained
+from mapgap.formulations.suboperation_mapping.boxes import LowCutter
+from mapgap.formulations.suboperation_mapping.chain_boxes import Branch, ChainBoxes, chains
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Stage as Params
@@ -59,7 +61,8 @@ from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_rat
 LONGEST_WAIT_S = 0.05  #: between two looks of a run that waits for its processes and has nothing else to do
 AHEAD = 8  #: quick questions that wait for a process while this one is at a long piece of work
 
-Kind = Literal["chain", "explore", "destructive", "complete"]
+RUNGS = {"box": "chain", "explore": "stage LP"}  #: of questions with other names
+Kind = Literal["box", "chain", "explore", "destructive", "complete"]
 
 
 class _Here(Executor):
@@ -91,16 +94,6 @@ def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
     return [parts_of(parse_ratio(instance, ratio + ",0" * missing))]
 
 
-def chains(instance: Instance, params: Params) -> bool:
-    """Whether every ratio is bounded along a chain: the network has one, and no layer too many places.
-
-    Where nothing is fused every layer can have any places after any others, which are so many more steps.
-    """
-    spreads = len(instance.accelerators) ** len(instance.accelerators)
-    fused = any(layer.kind == "fused" for layer in instance.layers)
-    return bool((spreads if fused else spreads**2) <= params.spreads) and chained(instance.to_json())
-
-
 def _kinds(instance: Instance, staged: bool) -> list[ModelKind]:
     """In which the complete model is asked, the most promising first; each that answers moves to the front.
 
@@ -112,12 +105,13 @@ def _kinds(instance: Instance, staged: bool) -> list[ModelKind]:
 
 @dataclass(frozen=True)
 class _Task:
-    """A question: a try along a chain, the LP, a mapping that ends by the cutoff, or a plan below it."""
+    """A question: a try along a chain for a box or ratio; the LP, a mapping that ends by the cutoff, a plan below it."""
 
     kind: Kind
     ratio: Ratio
     cutoff: int | None = None
     model: ModelKind = "unrelaxed"
+    branch: Branch | None = None
 
 
 class StageMip:
@@ -159,6 +153,7 @@ class StageMip:
         self.state.kinds = _kinds(instance, params.staged)
         self.chained = chains(instance, params)
         self.frame = Frame(instance, params)
+        self.chain_boxes = ChainBoxes(LowCutter(self.frame), len(instance.accelerators))
         self.running: dict[Future[Reply], _Task] = {}
         self.turn, self.width, self.rooting = 0, 1, not ratio and params.boxes
         self.bounded = False
@@ -171,19 +166,23 @@ class StageMip:
         search.prepare(self.instance, scale, self.params)
         whole = self.params.boxes and not self.state.partial
         boxes = StageBoxes(self.state, self.frame, self.chained) if whole else None
-        pool = self.executor(scale)
+        pool, ahead = self.executor(scale), 0.0  # seconds that chains had more than boxes
         try:
             while not self.state.done(self.target_gap):
                 division = boxes is not None and boxes.waiting()
-                # In one process, boxes and the weights of chains take turns, and all other questions come after them.
-                cheap = division and isinstance(pool, _Here)
-                while (task := self.question(cheap)) is not None and len(self.running) < self.room(pool, task):
-                    self.running[self.ask(pool, task)] = task
+                # In one process, boxes and chains share the time evenly, and all other questions come after them.
+                alone = division and isinstance(pool, _Here)
+                begun = time.perf_counter()
+                if not alone or ahead <= 0:
+                    self.put(pool, alone)
                 answered = [future for future in self.running if future.done()]
                 for future in answered:
                     self.take(self.running.pop(future), future.result())
-                if division and boxes is not None:
+                if answered and alone:
+                    ahead += time.perf_counter() - begun
+                elif division and boxes is not None:
                     boxes.step()
+                    ahead = max(0.0, ahead) - (time.perf_counter() - begun)
                     self.rooting = not boxes.rooted
                 elif not answered and not self.running:
                     return
@@ -199,9 +198,14 @@ class StageMip:
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self.width, context, search.prepare, (self.instance, scale, self.params))
 
+    def put(self, pool: Executor, cheap: bool) -> None:
+        """As many questions as there is room for."""
+        while (task := self.question(cheap)) is not None and len(self.running) < self.room(pool, task):
+            self.running[self.ask(pool, task)] = task
+
     def room(self, pool: Executor, task: _Task) -> int:
         """How many questions may be put: as many as there are processes, more where answers are quick."""
-        return self.width + (AHEAD if task.kind == "chain" and not isinstance(pool, _Here) else 0)
+        return self.width + (AHEAD if task.kind in ("box", "chain") and not isinstance(pool, _Here) else 0)
 
     def wait(self) -> None:
         """Until a process has answered, or a moment."""
@@ -230,15 +234,20 @@ class StageMip:
             known = state.ratios[ratio]
             if ratio in busy:
                 continue
-            along = self.chained and not self.rooting and not known.chained and state.makespan is not None
+            along = self.chained and not known.chained and state.makespan is not None
             if along and not known.weighed:
-                return _Task("chain", ratio, state.makespan)
-            if cheap:
+                branch = None if state.partial else self.chain_boxes.next(ratio)
+                if branch is None:
+                    return _Task("chain", ratio, state.makespan)
+                if not branch.asked:
+                    return _Task("box", ratio, state.makespan, branch=branch)
                 continue
-            if not known.explored and len(ratio) <= self.params.columns:
+            if not cheap and not known.explored and len(ratio) <= self.params.columns:
                 return _Task("explore", ratio)
             if along:
                 return _Task("chain", ratio, state.makespan)
+            if cheap:
+                continue
             if not known.exhausted and self.params.destructive:
                 target = known.target if state.makespan is None else min(known.target, state.makespan - 1)
                 return _Task("destructive", ratio, target)
@@ -253,6 +262,10 @@ class StageMip:
         self.turn += 1
         known, left_s = self.state.ratios[task.ratio], self.budget.remaining_s
         seed, seconds = self.budget.seed + 7 * self.turn, min(known.seconds, left_s)
+        if task.branch is not None:
+            assert task.cutoff is not None
+            task.branch.asked = True
+            return pool.submit(search.chain_of_box, task.ratio, task.branch.box, task.cutoff)
         if task.kind == "chain":
             assert task.cutoff is not None
             return pool.submit(search.chain, task.ratio, task.cutoff, left_s, seed)
@@ -267,7 +280,12 @@ class StageMip:
         """Enter an answer, and adapt target and time of the ratio."""
         state, known = self.state, self.state.ratios[task.ratio]
         state.take(reply)
-        if task.kind == "chain":
+        if reply.groups is not None:
+            assert task.branch is not None
+            task.branch.tried = True
+            state.raise_box(reply.groups, reply.bound)
+            state.recomputed()
+        elif task.kind == "chain":
             known.weighed, known.chained = True, reply.closed
             state.recomputed()
         elif task.kind == "explore":
@@ -284,7 +302,7 @@ class StageMip:
             asked = task.cutoff / max(1, known.bound) - 1.0
             known.step = max(min(known.step, asked) / 2.0, SMALLEST_STEP)
             known.seconds *= self.params.growth
-        state.announce(task.kind if task.kind != "explore" else "stage LP")
+        state.announce(RUNGS.get(task.kind, task.kind))
 
     def learn_complete(self, task: _Task, reply: Reply) -> None:
         """Whether the kind of model that was asked has answered: then it is asked first from now on."""

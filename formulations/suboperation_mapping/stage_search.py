@@ -12,9 +12,11 @@ import numpy as np
 
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, shares_of
+from mapgap.formulations.suboperation_mapping.boxes import of_ratio
+from mapgap.formulations.suboperation_mapping.chain_boxes import ascent_of, narrowed
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
-from mapgap.formulations.suboperation_mapping.located_frame import Located
+from mapgap.formulations.suboperation_mapping.located_frame import Box, Located
 from mapgap.formulations.suboperation_mapping.params import Boxes, Stage
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
 from mapgap.formulations.suboperation_mapping.ratio_model import horizon
@@ -52,6 +54,8 @@ class Reply:
         The MIP was solved, or a chain was: the bound is all that the relaxation can prove.
     own : bool
         The bound is one of whole numbers of our own.
+    groups : Box or None
+        The bound is one of all ratios of this box.
     """
 
     ratio: Ratio
@@ -59,6 +63,7 @@ class Reply:
     attained: float | None = None
     closed: bool = False
     own: bool = False
+    groups: Box | None = None
 
     @property
     def bound(self) -> int:
@@ -219,15 +224,25 @@ def solver(ratio: Ratio) -> RatioSolver:
     return _solvers[ratio]
 
 
+def chain_of_box(ratio: Ratio, groups: Box, goal: int) -> Reply:
+    """What weights along a chain prove of all ratios of a box, one of which is named."""
+    context = _here()
+    ascent = ascent_of(context.data, narrowed(groups, len(ratio), context.params.widest), goal, context.params)
+    ascent.weigh(ascent.diagram())
+    return Reply(ratio, known(ascent.bound, None), own=True, groups=groups)
+
+
 def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     """One more try to prove a goal along a chain; before the second one, a plan by the weights that the first has."""
     context, budget = _here(), Budget(time_s, seed=seed).start()
     if ratio not in context.ascents:
-        context.ascents[ratio] = Ascent(context.data, shares_of(ratio), goal, context.params)
+        kept = narrowed(of_ratio(ratio), len(ratio), context.params.widest)
+        context.ascents[ratio] = ascent_of(context.data, kept, goal, context.params)
     ascent = context.ascents[ratio]
     ascent.goal, plain, found = goal, None, None
     diagram = None if ascent.over else ascent.diagram()
-    if diagram is not None and ascent.root is not None and ascent.tree is None:
+    whole = ascent.ratio == shares_of(ratio)
+    if whole and diagram is not None and ascent.root is not None and ascent.tree is None:
         one = lower(context.phases.instance, ratio)
         plain = chain_plan(diagram, ascent.weigh(diagram).weighing, one, context.params.beam, budget)
     if plain is not None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mapgap.core import DISTRUSTED, Budget, Status
+from mapgap.formulations.suboperation_mapping.boxes import ratios as ratios_of
+from mapgap.formulations.suboperation_mapping.located_frame import Box
 from mapgap.formulations.suboperation_mapping.params import Stage
 from mapgap.formulations.suboperation_mapping.ratio_sweep import parts_of
 from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, SAFETY, ModelKind, Reply
@@ -188,6 +190,11 @@ class State:
             self.least, self.sure = max(self.least, bound), max(self.sure, sure)
             for known in self.ratios.values():
                 known.bound, known.own = max(known.bound, bound), max(known.own, sure)
+
+    def raise_box(self, box: Box, bound: int) -> None:
+        """Enter a bound of whole numbers of our own that holds for the ratios of a box."""
+        for ratio in ratios_of(box, self.instance.batch, len(self.instance.accelerators)):
+            self.ratios[ratio].raise_to(bound, own=True)
 
     def recomputed(self) -> None:
         """Note what is proven of all ratios by no engine's word."""

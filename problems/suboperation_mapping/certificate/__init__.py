@@ -5,8 +5,9 @@ shares (rule 8: shares are interchangeable), or one program for all ratios at on
 in ``" order"`` asks for the program with orders. A key like ``"33-63x1,1-31x2"`` is a box: one program for all ratios
 that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box need no program of their own. Equal
 accelerators have common variables in it; a key that ends in ``" apart"`` asks for the program in which the first one of
-each class has its own (:mod:`~.alike`). A key that ends in ``" chain"`` has no tree but what :mod:`~.chain` needs; so
-has one that ends in ``" shortcuts"``, whose chain has these as well (:mod:`~.chain_shortcuts`).
+each class has its own (:mod:`~.alike`). A key of a ratio or a box that ends in ``" chain"`` has no tree but what
+:mod:`~.chain` needs; so has one that ends in ``" shortcuts"``, whose chain has these (:mod:`~.chain_shortcuts`). Shares
+of such a box may have 0 samples at least: they are left out, and need not be there.
 
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
@@ -39,7 +40,7 @@ the medium.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,6 +54,7 @@ SENSE = "min"
 APART = " apart"
 CHAIN = " chain"
 SHORTCUTS = " shortcuts"
+CHAINS = (CHAIN, SHORTCUTS)
 ORDER = " order"
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
@@ -74,21 +76,32 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
         return
     boxes = {name: box(name) for name in names if "x" in name}
     for name, groups in boxes.items():
-        yield name, Located(instance, bound, new(), groups, name.endswith(APART)).program
+        if kind := next((kind for kind in CHAINS if name.endswith(kind)), None):
+            yield name, partial(outlived, along(instance, groups, kind), bound)
+        elif min(low for low, *_ in groups) < 1:
+            raise ValueError("a share of no samples")
+        else:
+            yield name, Located(instance, bound, new(), groups, name.endswith(APART)).program
     for ratio in partitions(instance["batch"], instance["batch"], len(instance["accelerators"])):
         if any(contains(groups, ratio) for groups in boxes.values()):
             continue
         name = ",".join(map(str, ratio))
-        if kind := next((kind for kind in (CHAIN, SHORTCUTS) if name + kind in names), None):
-            yield name + kind, partial(outlived, Chain(instance, ratio, kind == SHORTCUTS), bound)
+        if kind := next((kind for kind in CHAINS if name + kind in names), None):
+            yield name + kind, partial(outlived, along(instance, [(size, size, 1) for size in ratio], kind), bound)
             continue
         ordered = name + ORDER in names
         yield name + ORDER if ordered else name, Writer(instance, bound, new(), ratio, ordered).program
 
 
+def along(instance: dict[str, Any], groups: Sequence[tuple[int, int, int]], kind: str) -> Chain:
+    """The chain of all ratios of a box, without the shares that may have no samples."""
+    low, high = ([group[end] for group in groups for _ in range(group[2]) if group[0]] for end in (0, 1))
+    return Chain(instance, low, kind == SHORTCUTS, high)
+
+
 def box(name: str) -> Box:
     """The groups of a box, as its name says."""
-    groups = (group.replace("x", "-").split("-") for group in name.removesuffix(APART).split(","))
+    groups = (group.replace("x", "-").split("-") for group in name.partition(" ")[0].split(","))
     return tuple((int(low), int(high), int(number)) for low, high, number in groups)
 
 

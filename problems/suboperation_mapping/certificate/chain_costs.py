@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from .graph import Graph
@@ -15,14 +15,41 @@ NEVER = 1 << 60  #: the start of nothing
 
 
 class Costs(Graph):
-    """Steps are functions from a state to its moves. States are pairs of places, of FP and of BP."""
+    """Steps are functions from a state to its moves, ``None`` in the place of those that :meth:`rising` does without.
 
-    def __init__(self, instance: dict[str, Any], ratio: Sequence[int]) -> None:
+    States are pairs of places, of FP and of BP. Shares have the samples of ``ratio`` at least and of ``most`` at most.
+    """
+
+    def __init__(self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = ()) -> None:
         super().__init__(instance, tuple(ratio))
+        self.most = tuple(most) or self.ratio
+        limits = list(pairwise(zip(self.ratio, self.most, strict=True)))
+        self.alike_shares = [b for b, (one, other) in enumerate(limits) if one == other]  # the next one is alike
         self.sizes = {(o, p): size for o in self.operations for p, size in self.before[o]}
         self.spreads = list(product(self.places, repeat=len(self.shares)))
-        self.shares_known: dict[Any, int] = {}  # times of shares in BP
-        self.spreads_known: dict[Any, list[tuple[Any, Label]]] = {}  # FP in the tail, by what reads it
+        # What depends on little of a state: times of shares in BP, WU, what a fused BP reads, FP in the tail, and
+        # spreads that rise.
+        self.shares_known: dict[Any, list[int]] = {}
+        self.updates_known: dict[Any, list[tuple[Label, tuple[tuple[int, int], ...]]]] = {}
+        self.joins_known: dict[Any, list[tuple[int, Label]]] = {}
+        self.spreads_known: dict[Any, list[Label | None]] = {}
+        self.rising_known: dict[Any, list[tuple[int, ...] | None]] = {}
+
+    def compute(self, o: Any, a: int) -> int:
+        """The least that it takes, with any number of samples that it can have."""
+        if o[2] < 0:
+            return super().compute(o, a)
+        return int(min(self.layers[o[1]][o[0].lower()][a][self.ratio[o[2]] - 1 : self.most[o[2]]]))
+
+    def rising(self, c: Any = None) -> list[tuple[int, ...] | None]:
+        """Places of shares, of FP or with those ``c`` of FP of BP; ``None`` where alike shares have falling ones.
+
+        Those of BP may fall where those of FP rise.
+        """
+        ties = tuple(b for b in self.alike_shares if c is None or c[b] == c[b + 1])
+        if ties not in self.rising_known:
+            self.rising_known[ties] = [x if all(x[b] <= x[b + 1] for b in ties) else None for x in self.spreads]
+        return self.rising_known[ties]
 
     def moved(self, o: Any, p: Any, i: int, a: int) -> int:
         """The transfer of an operation on ``a`` from its predecessor on ``i``."""
@@ -49,32 +76,41 @@ class Costs(Graph):
 
     def update(self, here: int, inner: int | None, c: Any, c2: Any, b: int) -> Iterator[Move]:
         """The WU of a share; ``c2`` is where its loss comes from."""
-        o, weights = ("WU", here, b), self.layers[here]["weight_bytes"]
-        loss = None if inner is None else ("BP", inner, b) if self.split(inner) else ("BP", inner, -1)
-        for a in self.places:
-            ticks = self.compute(o, a) + self.moved(o, ("FP", here, b), c[b], a)
-            ticks += sum(self.ticks(weights, a, h) for h in {*c})
-            if loss:
-                ticks += self.moved(o, loss, c2[b] if self.split(loss[1]) else c2, a)
-            took = self.on([a], [ticks])
-            if inner is None or self.split(inner):
-                yield (c, c2), (*(0 for _ in c), *took, *(0 for _ in took)), ((b, a),)
-            else:
-                yield (c, c2), (0, *took), ()
+        apart = inner is None or self.split(inner)
+        key = here, inner, b, c[b], frozenset(c), c2[b] if apart and c2 else c2
+        if key not in self.updates_known:
+            found = self.updates_known[key] = []
+            for a in self.places:
+                took = self.on([a], [self.updating(key, a)])
+                found.append(((*(0 for _ in c), *took, *(0 for _ in took)), ((b, a),)) if apart else ((0, *took), ()))
+        for added, pairs in self.updates_known[key]:
+            yield (c, c2), added, pairs
 
-    def backward(self, here: int, inner: int | None, c: Any, c2: Any, own: Any) -> list[int]:
-        """The time of each share in BP."""
-        known, time = self.shares_known, []
-        for b, a in enumerate(own):
+    def updating(self, key: Any, a: int) -> int:
+        """The time of a WU."""
+        here, inner, b, i, holders, loss = key
+        o = ("WU", here, b)
+        ticks = self.compute(o, a) + self.moved(o, ("FP", here, b), i, a)
+        ticks += sum(self.ticks(self.layers[here]["weight_bytes"], a, h) for h in holders)
+        if inner is not None:
+            ticks += self.moved(o, ("BP", inner, b if self.split(inner) else -1), loss, a)
+        return ticks
+
+    def backward(self, here: int, inner: int | None, c: Any, c2: Any) -> list[list[int]]:
+        """The time of each share in BP, on every accelerator."""
+        known, found = self.shares_known, []
+        for b, i in enumerate(c):
             loss = c2[b] if inner is not None and self.split(inner) else c2
-            key = here, inner, b, c[b], loss, a
+            key = here, inner, b, i, loss
             if key not in known:
-                o = ("BP", here, b)
-                known[key] = self.compute(o, a) + self.moved(o, ("FP", here, b), c[b], a)
-                if inner is not None:
-                    known[key] += self.moved(o, ("BP", inner, b if self.split(inner) else -1), loss, a)
-            time.append(known[key])
-        return time
+                o, known[key] = ("BP", here, b), []
+                for a in self.places:
+                    ticks = self.compute(o, a) + self.moved(o, ("FP", here, b), i, a)
+                    if inner is not None:
+                        ticks += self.moved(o, ("BP", inner, b if self.split(inner) else -1), loss, a)
+                    known[key].append(ticks)
+            found.append(known[key])
+        return found
 
     def gathered(self, fused: int, inner: int, c2: Any, a: int) -> int:
         """A fused BP without what it reads of its own FP."""

@@ -13,23 +13,35 @@ from .chain_tail import Tail
 class Inside(Tail):
     """Steps as in the tail, with labels of one time."""
 
-    def spread(self, here: int, after: int, i: Any, i2: Any) -> Iterator[Move]:
+    def spread(self, here: int, after: int, i: Any, i2: Any) -> Iterator[Move | None]:
         """Places of FP, and what the fused operation after it gathers."""
         o = ("FP", after, -1)
-        for c in self.spreads:
-            ticks = sum(self.moved(o, ("FP", here, b), a, i) for b, a in enumerate(c))
-            yield (c, i2), (ticks, *(0 for _ in self.places)), ()
+        none = [0 for _ in self.places]
+        reads = [[self.moved(o, ("FP", here, b), a, i) for a in self.places] for b in self.shares]
+        for c in self.rising():
+            ticks = sum(read[a] for read, a in zip(reads, c or (), strict=False))
+            yield None if c is None else ((c, i2), (ticks, *none), ())
 
-    def back(self, here: int, after: int, c: Any, i2: Any) -> Iterator[Move]:
+    def back(self, here: int, after: int, c: Any, i2: Any) -> Iterator[Move | None]:
         """Places of BP."""
-        for own in self.spreads:
-            loads = self.on(own, self.backward(here, after, c, i2, own))
-            yield (c, own), (max(loads), *(load - max(loads) for load in loads)), ()
+        times = self.backward(here, after, c, i2)
+        for own in self.rising(c):
+            if own is None:
+                yield None
+                continue
+            loads = [0 for _ in self.places]
+            for time, a in zip(times, own, strict=True):
+                loads[a] += time[a]
+            longest = max(loads)
+            yield (c, own), (longest, *[load - longest for load in loads]), ()
 
     def join(self, fused: int, inner: int, c: Any, c2: Any) -> Iterator[Move]:
         """The place of the fused BP after it."""
-        for a in self.places:
-            yield (c, a), self.alone(a, self.gathered(fused, inner, c2, a)), ()
+        key = fused, inner, c2
+        if key not in self.joins_known:
+            self.joins_known[key] = [(a, self.alone(a, self.gathered(fused, inner, c2, a))) for a in self.places]
+        for a, added in self.joins_known[key]:
+            yield (c, a), added, ()
 
     def begin(self, fused: int, inner: int, c: Any, i2: Any) -> Iterator[Move]:
         """The place of the fused FP before it, the time of FP, and what the fused BP reads of its own FP."""

@@ -11,16 +11,20 @@ from .chain_costs import Label, Move, State
 from .chain_shortcuts import START, Shortcuts
 
 One = TypeVar("One")
+Priced = list[tuple[State, int]]  #: the states after the moves of a state, and the numbers of their costs
 
 
 class Moves(Shortcuts):
     """The moves of a ratio, ``moves(k, state)`` for the ``k``-th step."""
 
-    def __init__(self, instance: dict[str, Any], ratio: Sequence[int], shortcuts: bool = False) -> None:
-        super().__init__(instance, ratio, shortcuts)
+    def __init__(
+        self, instance: dict[str, Any], ratio: Sequence[int], shortcuts: bool = False, most: Sequence[int] = ()
+    ) -> None:
+        super().__init__(instance, ratio, shortcuts, most)
         self.known: dict[Any, list[Move]] = {}
+        self.numbers: dict[Any, list[int]] = {}  # of those moves
         self.reached: dict[Any, list[State]] = {}
-        self.priced: dict[int, tuple[dict[Label, int], dict[State, list[tuple[State, int]]]]] = {}
+        self.priced: dict[int, tuple[dict[Label, int], dict[State, Priced]]] = {}
         self.chosen: dict[int, tuple[tuple[int, bool], ...]] = {}  # by step the moves that it has, or has not
         self.first: dict[int, int] = {}
         self.numbered: dict[str, int] = {}
@@ -51,24 +55,26 @@ class Moves(Shortcuts):
         key = self.twin(k), state
         if key not in self.known:
             if len(state) > len(START):
-                found = [self.remembering(k, state[-1], move) for move in self.every(k, state[:-1])]
-            elif self.late:
-                found = [self.with_late(*move) for move in self.steps[k](*state)]
+                self.known[key] = [self.remembering(k, state[-1], move) for move in self.every(k, state[:-1])]
+                self.numbers[key] = self.numbers[self.twin(k), state[:-1]]
             else:
                 found = list(self.steps[k](*state))
-            self.known[key] = found
+                moves = [move for move in found if move]
+                self.known[key] = [self.with_late(*move) for move in moves] if self.late else moves
+                self.numbers[key] = [j for j, move in enumerate(found) if move]
         return self.known[key]
 
-    def kept(self, k: int, every: list[One]) -> list[One]:
+    def kept(self, k: int, state: State, every: list[One]) -> list[One]:
         """What there is for moves that are chosen, of something for all of a state."""
         if k not in self.chosen:
             return every
-        return [one for j, one in enumerate(every) if all((j == n) == yes for n, yes in self.chosen[k])]
+        numbered = zip(self.numbers[self.twin(k), state], every, strict=True)
+        return [one for j, one in numbered if all((j == n) == yes for n, yes in self.chosen[k])]
 
     def moves(self, k: int, state: State) -> list[Move]:
-        return self.kept(k, self.every(k, state))
+        return self.kept(k, state, self.every(k, state))
 
-    def prices(self, k: int, states: list[State]) -> tuple[dict[Label, int], dict[State, list[tuple[State, int]]]]:
+    def prices(self, k: int, states: list[State]) -> tuple[dict[Label, int], dict[State, Priced]]:
         """What moves add to the numbers that have weights, numbered; and those of all states with these numbers."""
         numbers, table = self.priced.setdefault(self.twin(k), ({}, {}))
         for state in states:

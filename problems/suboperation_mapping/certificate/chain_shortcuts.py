@@ -31,8 +31,10 @@ class Shortcuts(Path):
         By step in which the outer layer of a shortcut gets a place, or both, the inner one, which is remembered.
     """
 
-    def __init__(self, instance: dict[str, Any], ratio: Sequence[int], shortcuts: bool = False) -> None:
-        super().__init__(instance, ratio)
+    def __init__(
+        self, instance: dict[str, Any], ratio: Sequence[int], shortcuts: bool = False, most: Sequence[int] = ()
+    ) -> None:
+        super().__init__(instance, ratio, most)
         self.origin = (*START, None) if shortcuts else START
         self.ended: dict[int, int] = {}
         self.opened: set[int] = set()

@@ -11,12 +11,13 @@ from .chain_costs import NEVER, Costs, Label, Move
 class Tail(Costs):
     """Steps of labels that have a time for each share."""
 
-    def spread_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
+    def spread_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move | None]:
         """FP in the tail, and what the next layer reads of it."""
         if (here, c) not in self.spreads_known:
-            self.spreads_known[here, c] = [(own, self.spread_adds(here, inner, c, own)) for own in self.spreads]
-        for own, added in self.spreads_known[here, c]:
-            yield (own, c2), added, ()
+            these = self.rising() if inner is None else self.spreads
+            self.spreads_known[here, c] = [own and self.spread_adds(here, inner, c, own) for own in these]
+        for own, added in zip(self.spreads, self.spreads_known[here, c], strict=True):
+            yield None if added is None else ((own, c2), added, ())
 
     def spread_adds(self, here: int, inner: int | None, c: Any, own: Any) -> Label:
         time = [self.compute(("FP", here, b), a) for b, a in enumerate(own)]
@@ -28,10 +29,14 @@ class Tail(Costs):
         since = [-2 * NEVER if a in own else min(time if a in (c or ()) else both) for a in self.places]
         return (*both, *work, *since)
 
-    def back_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:
+    def back_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move | None]:
         """BP in the tail."""
-        for own in self.spreads:
-            time = self.backward(here, inner, c, c2, own)
+        times = self.backward(here, inner, c, c2)
+        for own in self.rising(c) if inner is None else self.spreads:
+            if own is None:
+                yield None
+                continue
+            time = [ticks[a] for ticks, a in zip(times, own, strict=True)]
             yield (c, own), (*time, *self.on(own, time), *(0 for _ in self.places)), tuple(enumerate(own))
 
     def reach(self, fused: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:

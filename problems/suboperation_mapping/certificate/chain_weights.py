@@ -63,6 +63,6 @@ class Weights:
                 numbers, moves = chain.prices(k, states[k])
                 price = [weighted(w, cost) for cost in numbers]
                 self.rest[k] = {
-                    s: min([after[t] + price[i] for t, i in chain.kept(k, moves[s])], default=UNIT * NEVER)
+                    s: min([after[t] + price[i] for t, i in chain.kept(k, s, moves[s])], default=UNIT * NEVER)
                     for s in states[k]  # without a move it leads nowhere
                 }

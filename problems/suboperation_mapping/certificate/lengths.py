@@ -88,8 +88,9 @@ def least_length(tables: tuple[tuple[int, ...], ...], rates: tuple[int, ...], bo
 
 
 def contains(box: Box, ratio: Sequence[int]) -> bool:
-    """Whether the shares of a ratio, largest first, are those of the groups one after the other."""
+    """Whether the shares of a ratio, largest first, are those of the groups one after the other; 0 are none."""
     limits = [(low, high) for low, high, number in box for _ in range(number)]
-    if len(ratio) != len(limits) or any(number < 1 for *_, number in box):
+    if len(ratio) > len(limits) or any(number < 1 for *_, number in box):
         return False
-    return all(low <= size <= high for (low, high), size in zip(limits, ratio, strict=True))
+    sizes = (*ratio, *(0 for _ in limits[len(ratio) :]))
+    return all(low <= size <= high for (low, high), size in zip(limits, sizes, strict=True))

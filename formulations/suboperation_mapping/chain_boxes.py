@@ -1,0 +1,111 @@
+"""Boxes of ratios that are bounded along a chain: each share has its least samples, and some are left out.
+
+The compute tables of accelerators rise in steps, so that many ratios take no less than what their box says. Steps of a
+chain have a move for all places of its shares before and after; so shares are left out of it, the smallest first, until
+these are few enough. What is left has to be done in every ratio of the box, whatever is done beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate, groupby
+from math import comb, prod
+from operator import itemgetter
+from typing import Any
+
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
+from mapgap.formulations.suboperation_mapping.boxes import LowCutter, contains, roots, single
+from mapgap.formulations.suboperation_mapping.located_frame import Box, Group
+from mapgap.formulations.suboperation_mapping.params import Chains as Params
+from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
+
+
+def moves(runs: Sequence[int], devices: int) -> int:
+    """Of a step between fused layers at most: places of FP, of a fused BP, and of BP; of runs of alike shares."""
+    fronts: int = prod(comb(number + devices - 1, number) for number in runs)
+    return fronts * int(devices ** (1 + sum(runs)))
+
+
+@cache
+def cut(shares: int) -> tuple[tuple[int, ...], ...]:
+    """Ways to cut so many shares into runs, in the order of their numbers."""
+    return ((),) if not shares else tuple((n, *rest) for n in range(1, shares + 1) for rest in cut(shares - n))
+
+
+def narrowed(groups: Box, devices: int, most: int) -> Box:
+    """The box, or a larger one whose chain has moves few enough; of these the one whose chain has most samples.
+
+    Shares next to each other are made alike, or the last ones have a least number of 0: these are left out.
+    """
+    shares = [(g.low, g.high) for g in groups for _ in range(g.number)]
+    best, found = -1, tuple[Group, ...]()
+    for kept in range(len(shares), 0, -1):
+        for runs in cut(kept):
+            ends = list(accumulate(runs))
+            limits = [(shares[end - 1][0], shares[end - n][1]) for end, n in zip(ends, runs, strict=True)]
+            samples = sum(low * n for (low, _), n in zip(limits, runs, strict=True))
+            alike = [sum(n for n, _ in those) for _, those in groupby(zip(runs, limits, strict=True), itemgetter(1))]
+            if samples > best and moves(alike, devices) <= most:
+                every = [limit for limit, n in zip(limits, runs, strict=True) for _ in range(n)]
+                every += [(0, high) for _, high in shares[kept:]]
+                best, found = samples, tuple(Group(*limit, len(list(those))) for limit, those in groupby(every))
+    return found
+
+
+def samples(groups: Box) -> int:
+    """Of all shares at least."""
+    return sum(g.low * g.number for g in groups)
+
+
+def chains(instance: Instance, params: Params) -> bool:
+    """Whether every ratio is bounded along a chain: the network has one, and no layer too many places.
+
+    Where nothing is fused every layer can have any places after any others, and no share is left out.
+    """
+    spreads = len(instance.accelerators) ** len(instance.accelerators)
+    fused = any(layer.kind == "fused" for layer in instance.layers)
+    return bool(fused or spreads**2 <= params.spreads) and chained(instance.to_json())
+
+
+def ascent_of(instance: dict[str, Any], kept: Box, goal: int, params: Params) -> Ascent:
+    """What bounds the ratios of a narrowed box."""
+    low, high = ([group[end] for group in kept for _ in range(group.number) if group.low] for end in (0, 1))
+    return Ascent(instance, low, goal, params, high)
+
+
+@dataclass
+class Branch:
+    """A box, and what it was divided into.
+
+    Attributes
+    ----------
+    asked, tried : bool
+        It is being bounded along its chain; and was.
+    """
+
+    box: Box
+    asked: bool = False
+    tried: bool = False
+    parts: list[Branch] = field(default_factory=list)
+
+
+class ChainBoxes:
+    """All ratios in boxes, which are divided where that is asked for."""
+
+    def __init__(self, cutter: LowCutter, devices: int) -> None:
+        self.cutter = cutter
+        self.roots = [Branch(box) for box in roots(cutter.batch, devices)]
+
+    def next(self, ratio: Ratio) -> Branch | None:
+        """The largest box with a ratio that was not tried; ``None`` if only the ratio alone is left."""
+        here = self.with_ratio(self.roots, ratio)
+        while here.tried:
+            here.parts = here.parts or [Branch(box) for box in self.cutter.split(here.box)]
+            here = self.with_ratio(here.parts, ratio)
+        return None if single(here.box) else here
+
+    def with_ratio(self, branches: list[Branch], ratio: Ratio) -> Branch:
+        return next(branch for branch in branches if contains(branch.box, ratio))
