@@ -105,7 +105,7 @@ def _kinds(instance: Instance, staged: bool) -> list[ModelKind]:
 
 @dataclass(frozen=True)
 class _Task:
-    """A question: a try along a chain for a box or ratio; the LP, a mapping that ends by the cutoff, a plan below it."""
+    """A question: a try along a chain of a box or ratio; the LP, a mapping that ends by the cutoff, a plan below it."""
 
     kind: Kind
     ratio: Ratio

@@ -13,7 +13,7 @@ from certificates import damaged, layer_of, network
 
 from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget, Status
-from mapgap.evidence.check import Program, check
+from mapgap.evidence.check import Program, Refused, check
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
@@ -98,10 +98,10 @@ def accepts(checker, proof):
         return False
 
 
-def verdict(data, ratio, bound, proof, shortcuts=False):
+def verdict(data, ratio, bound, proof, shortcuts=False, most=()):
     """That of both."""
-    one = accepts(lambda part: outlived(Chain(data, ratio, shortcuts), bound, part), proof)
-    other = accepts(partial(SECOND.outlived, data, ratio, bound, shortcuts=shortcuts), proof)
+    one = accepts(lambda part: outlived(Chain(data, ratio, shortcuts, most), bound, part), proof)
+    other = accepts(partial(SECOND.outlived, data, ratio, bound, shortcuts=shortcuts, most=most), proof)
     assert one == other, (ratio, bound, proof)
     return one
 
@@ -114,10 +114,10 @@ def optimum(instance, ratio):
     return found.claimed if found.status is Status.OPTIMAL else pytest.skip("no optimum")
 
 
-def diagram_of(data, ratio, shortcuts=False):
+def diagram_of(data, ratio, shortcuts=False, most=()):
     """Where there is one, which both checkers know, and it is small."""
     try:
-        found = Chain(data, ratio, shortcuts)
+        found = Chain(data, ratio, shortcuts, most)
     except ValueError:
         with pytest.raises(ValueError, match=r"in a row|begins with a fused"):
             SECOND.Path(data, ratio)
@@ -155,6 +155,57 @@ def test_verdicts_of_random_networks(seed, shortcuts):
             other = damaged(rng, proof)
             verdict(data, ratio, bound, other, shortcuts)
             assert not verdict(data, ratio, best + 1, other, shortcuts)
+
+
+@pytest.mark.parametrize("seed", seeds(3, 100))
+def test_a_box_bounds_each_of_its_ratios(seed):
+    """Shares have less in it than in one ratio, or are left out, and may have more."""
+    instance, rng = drawn(seed)
+    data, ratio = instance.to_json(), ratio_of(instance, rng)
+    limits = [(rng.randint(b < 1, size), rng.randint(size, instance.batch)) for b, size in enumerate(ratio)]
+    low, most = zip(*(limit for limit in limits if limit[0]), strict=True)
+    diagram = diagram_of(data, low, False, most)
+    best = optimum(instance, ratio)
+    for bound, proof in proofs_of(diagram, best):
+        proof = json.loads(json.dumps(proof))
+        assert verdict(data, low, bound, proof, False, most)
+        assert not verdict(data, low, best + 1, proof, False, most)
+        verdict(data, low, bound, damaged(rng, proof), False, most)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 60))
+def test_verdicts_of_boxes(seed):
+    """One of all ratios; or one for each number of shares, without which the certificate is incomplete."""
+    instance, rng = drawn(seed, (3, 6), (2, 3))
+    data, batch, parts = instance.to_json(), instance.batch, len(instance.accelerators)
+    weights = {}
+    for shares in range(1, min(parts, batch) + 1):
+        found = diagram_of(data, [1] * shares, False, [batch] * shares).weights(10**6, 3)
+        weights[shares] = (
+            found.value // UNIT,
+            {"weights": [[0, found.weighing.runs]], "grid": [1] * len(SECOND.Path(data, [1] * shares).steps)},
+        )
+    every = {f"1-{batch}x{shares} chain": proof for shares, (_, proof) in weights.items()}
+    alone = f"1-{batch}x1" + f",0-{batch}x{parts - 1}" * (parts > 1) + " chain"
+    for proof, bound in ((every, min(value for value, _ in weights.values())), ({alone: weights[1][1]}, weights[1][0])):
+        certificate = json.loads(json.dumps({"schema": 1, "instance": data, "bound": bound, "proof": proof}))
+        check(certificate)
+        own = dict(cases(data, bound, Program, tuple(proof)))
+        others = dict(second("suboperation_mapping").cases(data, bound, Program, tuple(proof)))
+        assert own.keys() == others.keys() == proof.keys()
+        for name, part in certificate["proof"].items():
+            assert accepts(others[name], part)
+            other = damaged(rng, part)
+            assert accepts(own[name], other) == accepts(others[name], other)
+        for name in proof:
+            with pytest.raises(Refused):
+                check({**certificate, "proof": {other: part for other, part in proof.items() if other != name}})
+
+
+def test_a_program_of_a_box_has_all_its_shares():
+    instance, _ = drawn(1, (3, 6), (2, 3))
+    with pytest.raises(Refused, match="no samples"):
+        check({"schema": 1, "instance": instance.to_json(), "bound": 0, "proof": {f"0-{instance.batch}x1": []}})
 
 
 @pytest.mark.parametrize("seed", seeds(1, 60))
@@ -280,6 +331,21 @@ def same_turning_points(seeds=8):
         bound, proof = turning_point(data, (2,), shortcuts)
         assert verdict(data, (2,), bound, proof, shortcuts)
         assert not verdict(data, (2,), bound + 1, proof, shortcuts)
+
+
+def test_the_order_of_alike_shares_costs_nothing(monkeypatch):
+    """Two shares of a sample each, on two unlike accelerators: labels prove the same with any places."""
+    for seed in range(4):
+        data, rng = in_order(), random.Random(seed)
+        for layer in data["layers"]:
+            layer["fp"], layer["bp"], layer["wu"] = (
+                [[rng.randint(1, 30) for _ in row] for row in layer[phase]] for phase in ("fp", "bp", "wu")
+            )
+        with monkeypatch.context() as patched:
+            patched.setattr(SECOND.Path, "orderly", lambda *_: True)
+            bound, proof = turning_point(data, (1, 1))
+        assert verdict(data, (1, 1), bound, proof)
+        assert not verdict(data, (1, 1), bound + 1, proof)
 
 
 COMPUTE, MOVED, FOLDED = Graph.compute, Chain.moved, chain_labels.folded

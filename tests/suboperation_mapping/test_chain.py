@@ -13,7 +13,9 @@ from mapgap.core import Budget, Status
 from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
-from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, PLACE, PLACES, SPREAD, Arrays
+from mapgap.formulations.suboperation_mapping.boxes import Cutter, ratios, roots, single
+from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, PLACE, PLACES, RISING, SPREAD, Arrays
+from mapgap.formulations.suboperation_mapping.chain_boxes import moves, narrowed, samples
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
@@ -24,6 +26,7 @@ from mapgap.problems.suboperation_mapping.certificate import SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
+from mapgap.problems.suboperation_mapping.certificate.lengths import contains
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
@@ -200,27 +203,30 @@ def test_arrays_have_the_moves_of_the_writer(seed):
     block["layers"][5]["inputs"].append({"source": 1, "bytes": 3000 + seed})
     drawn_one = drawn(seed, layers=(2, 9), batch=(1, 5), accelerators=(1, 3)).to_json()
     for shortcuts in (False, True):
-        for chain in (*chains_of(drawn_one, shortcuts), Chain(block, (6, 1), shortcuts), Chain(block, (7,), shortcuts)):
+        blocks = [Chain(block, ratio, shortcuts) for ratio in [(6, 1), (7,), (3, 3), (2, 2, 1)]]
+        for chain in (*chains_of(drawn_one, shortcuts), *blocks, Chain(block, (2, 2, 1), shortcuts, (4, 4, 2))):
             same_moves(chain)
 
 
 def same_moves(chain):
     """Of states that can be reached; remembered places of others have moves, too."""
-    arrays, here, sorts = Arrays(chain), [chain.origin], ()
-    pairs = list(product(chain.places, repeat=2))
-    known = {NOTHING: [None], PLACE: list(chain.places), SPREAD: chain.spreads, PLACES: pairs}
-    for k, step in enumerate(arrays.steps()):
-        assert {*here} >= {*chain.states()[k]}
-        assert {*here} == {*chain.states()[k]} or PLACES in sorts
+    diagram, here = Diagram(chain), [chain.origin]
+    pairs, rising = list(product(chain.places, repeat=2)), [c for c in chain.rising() if c]
+    known = {NOTHING: [None], PLACE: list(chain.places), SPREAD: chain.spreads, RISING: rising, PLACES: pairs}
+    for k, step in enumerate(Arrays(chain).steps()):
         after = list(product(*(known[sort] for sort in step.sorts)))
-        moves = [move for state in here for move in chain.moves(k, state)]
-        assert [after[i] for i in step.to] == [move[0] for move in moves]
-        assert step.added.tolist() == [list(move[1]) for move in moves]
-        assert arrays.cost(k, step.added).tolist() == [list(chain.cost(k, move[1])) for move in moves]
-        begun = np.argwhere(np.zeros((1, 1, 1)) if step.pairs is None else step.pairs).tolist()
+        reached = {*chain.states()[k]}
+        moves = [move for state in here if state in reached for move in chain.moves(k, state)]
+        to, added, starts = diagram.steps[k]
+        assert [after[i] for i in to] == [move[0] for move in moves]
+        assert added.tolist() == [list(move[1]) for move in moves]
+        assert diagram.costs[k].tolist() == [list(chain.cost(k, move[1])) for move in moves]
+        begun = np.argwhere(np.zeros((1, 1, 1)) if diagram.pairs[k] is None else diagram.pairs[k]).tolist()
         assert begun == sorted([j, b, a] for j, move in enumerate(moves) for b, a in move[2])
-        assert [len(chain.moves(k, state)) for state in here] == np.diff(step.starts).tolist()
-        here, sorts = after, step.sorts
+        assert np.diff(starts).tolist() == [len(chain.moves(k, state)) if state in reached else 0 for state in here]
+        numbers = [chain.numbers[chain.twin(k), state] for state in here if state in reached]
+        assert diagram.numbers[k].tolist() == [j for those in numbers for j in those]
+        here = after
 
 
 @pytest.mark.parametrize("seed", seeds(6, 200))
@@ -404,6 +410,51 @@ def test_a_tree_has_a_leaf_for_either_half():
         assert outlived(chain, whole, wrong) is not None
 
 
+@pytest.mark.parametrize("seed", seeds(10, 200))
+def test_a_narrowed_box_has_all_ratios_of_the_box(seed):
+    """Its chain has moves few enough, if even one share has, and all samples that it can have are in it."""
+    rng = random.Random(seed)
+    batch, devices, most = rng.randint(2, 30), rng.randint(2, 5), rng.choice([10, 300, 5000])
+    boxes, cutter = roots(batch, devices), Halves(batch)
+    for _ in range(4):
+        box = rng.choice(boxes)
+        boxes = boxes if single(box) else cutter.split(box)
+    kept = narrowed(box, devices, most)
+    low = [g.low for g in kept for _ in range(g.number) if g.low]
+    alike = [g.number for g in kept if g.low]
+    assert moves(alike, devices) <= max(most, devices**3)
+    assert sum(low) == samples(box) if moves([g.number for g in box], devices) <= most else sum(low) <= samples(box)
+    for ratio in ratios(box, batch, devices):
+        assert contains(kept, [size for size in ratio if size])
+
+
+class Halves(Cutter):
+    """Cuts intervals in the middle."""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def error(self, low, high):
+        return high - low
+
+
+def test_four_accelerators_have_boxes_along_chains():
+    """Both methods prove no more than a plan has; the certificate holds, though shares are left out of some chains."""
+    rng = random.Random(3)
+    layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 500, 500, 0)] * 2
+    data = network(layers, 4, 5, 10**8)
+    instance = Instance.model_validate_json(json.dumps(data))
+    plan = min(makespan for ratio in [(2, 1, 1, 1), (2, 2, 1, 0)] for makespan in makespans(data, ratio, rng, 100))
+    for method in (chain_bound, stage_mip):
+        found = method.run(instance, Budget(1.0).start())
+        assert "chain" in dict(found.notes["ladder"])
+        assert found.bound <= plan
+    bound, proof = climb(data, plan, Budget(20.0).start(), None, Certificate(asked=40, widest=64, enough=0.0))
+    assert any("x" in key for key in proof)
+    assert any(",0-" in key for key in proof)
+    check({"schema": 1, "instance": data, "bound": bound, "proof": proof})
+
+
 def test_equal_layers_have_their_own_shares():
     """Moves are kept for layers of the same numbers; those of other shares, or of another inner layer, are others."""
     data = network([("split", 3, 0, 3), ("fused", 1, 1, 0)] + [("split", 3, 4, 3), ("fused", 1, 1, 0)] * 3, 2, 3)
@@ -420,7 +471,7 @@ def test_a_climb_ends_with_chains_and_goes_on_from_them():
     layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 10, 10, 0)] * 2
     data = network(layers, 2, 3, 10**8)
     plan = min(makespan for ratio in [(3,), (2, 1)] for makespan in makespans(data, ratio, rng, 50))
-    bound, proof = climb(data, plan, Budget(20.0).start(), None, Certificate(asked=3))
+    bound, proof = climb(data, plan, Budget(20.0).start(), None, Certificate(asked=5))
     assert any(key.endswith(" chain") for key in proof)
     certificate = {"schema": 1, "instance": data, "bound": bound, "proof": proof}
     check(certificate)

@@ -90,8 +90,9 @@ class Step(NamedTuple):
 class Path:
     """The steps of one ratio along a longest path; of several that which ends, then comes from, the last layers."""
 
-    def __init__(self, instance: dict[str, Any], ratio: Any, shortcuts: bool = False) -> None:
+    def __init__(self, instance: dict[str, Any], ratio: Any, shortcuts: bool = False, most: Any = None) -> None:
         self.instance, self.layers, self.ratio = instance, instance["layers"], list(ratio)
+        self.most = list(most or ratio)
         self.shortcuts = shortcuts
         self.edge: tuple[int, int] | None = None  # a reader whose places are kept, and what it reads
         self.everywhere = range(len(instance["accelerators"]))
@@ -132,7 +133,8 @@ class Path:
         return [(phase, i, b) for b in (range(len(self.ratio)) if self.split[i] else [-1])]
 
     def compute(self, o: Operation, a: int) -> int:
-        return int(self.layers[o[1]][o[0].lower()][a][self.ratio[o[2]] - 1 if o[2] >= 0 else 0])
+        row = self.layers[o[1]][o[0].lower()][a]
+        return int(row[0] if o[2] < 0 else min(row[k - 1] for k in range(self.ratio[o[2]], self.most[o[2]] + 1)))
 
     def bytes_read(self, o: Operation, p: Operation) -> int:
         """Rules 2 to 4: a share sees its own samples, a fused operation all of the other's."""
@@ -174,6 +176,24 @@ class Path:
     def loss_of(self, share: int, inner: int | None) -> list[Operation]:
         """The operation of a layer's reader that makes the loss of a share."""
         return [] if inner is None else [("BP", inner, share if self.split[inner] else -1)]
+
+    def orderly(self, o: Operation, where: Where) -> bool:
+        """Shares of as many samples have no names but where the places of one layer depend on those of another.
+
+        So of a FP or BP that is alone between fused ones, or the last of all, the places are those of a sorted list.
+        """
+        phase, i, b = o
+        if phase == "WU" or b < 1 or (self.split[i] and i not in self.path):
+            return True
+        alone = i == self.path[0] or not any(self.split[p] for p in self.neighbours(i))
+        if not alone or (self.ratio[b], self.most[b]) != (self.ratio[b - 1], self.most[b - 1]):
+            return True
+        known = [p for p in ("FP", "BP") if (p, i, b) in where]
+        return [where[p, i, b - 1] for p in known] <= [where[p, i, b] for p in known]
+
+    def neighbours(self, i: int) -> list[int]:
+        k = self.path.index(i)
+        return self.path[max(0, k - 1) : k] + self.path[k + 1 : k + 2]
 
     # The tail
 
@@ -359,6 +379,8 @@ class Walk:
                     if any((number == j) != yes for j, yes in allowed):
                         continue
                     where = {**here, **dict(zip(step.placed, places, strict=True))}
+                    if not all(path.orderly(o, where) for o in step.placed):
+                        continue
                     self.moves[-1][state].append((tuple(where[o] for o in names), step.effect(where)))
             states = {after for found in self.moves[-1].values() for after, _ in found}
             known = names
@@ -443,10 +465,17 @@ def not_dominated(labels: set[Label]) -> Iterator[Label]:
             yield label
 
 
-def outlived(instance: dict[str, Any], ratio: Any, bound: int, proof: Any, shortcuts: bool = False) -> str | None:
-    """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does."""
+def outlived(
+    instance: dict[str, Any], ratio: Any, bound: int, proof: Any, shortcuts: bool = False, most: Any = None
+) -> str | None:
+    """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does.
+
+    With ``most``, that no ratio has whose shares lie between; shares that may be empty count for nothing.
+    """
     parts = list(proof) if isinstance(proof, list) else [proof]
-    reason = descend(Path(instance, ratio, shortcuts), frozenset(), bound, parts)
+    shares = [(low, high) for low, high in zip(ratio, most or ratio, strict=True) if low]
+    path = Path(instance, [low for low, _ in shares], shortcuts, [high for _, high in shares])
+    reason = descend(path, frozenset(), bound, parts)
     return "more than a tree" if reason is None and parts else reason
 
 

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache, partial
-from itertools import accumulate, combinations, combinations_with_replacement, product
+from itertools import accumulate, combinations, combinations_with_replacement, product, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +34,21 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
         yield "all", Writer(instance, bound, new()).program
         return
     boxes = [name for name in names if "x" in name]
-    for name in boxes:
-        yield name, Writer(instance, bound, new(), box=parsed(name), apart=name.endswith(" apart")).program
     limits = [[(low, high) for low, high, number in parsed(name) for _ in range(number)] for name in boxes]
+    for name, limit in zip(boxes, limits, strict=True):
+        low, high = zip(*limit, strict=True)
+        if name.endswith((" chain", " shortcuts")):
+            check = partial(beside("suboperation_chain").outlived, instance, low, bound, most=high)
+            yield name, partial(check, shortcuts=name.endswith(" shortcuts"))
+            continue
+        if not all(low):
+            raise ValueError("an empty share")
+        yield name, Writer(instance, bound, new(), box=parsed(name), apart=name.endswith(" apart")).program
     for parts in range(1, len(instance["accelerators"]) + 1):
         for ratio in combinations_with_replacement(range(instance["batch"], 0, -1), parts):
             inside = any(
-                len(ratio) == len(box) and all(low <= r <= high for r, (low, high) in zip(ratio, box, strict=True))
+                len(ratio) <= len(box)
+                and all(low <= r <= high for r, (low, high) in zip_longest(ratio, box, fillvalue=0))
                 for box in limits
             )
             if sum(ratio) == instance["batch"] and not inside:
