@@ -47,7 +47,7 @@ METHODS = [
         "chain_bound",
         kind="bound",
         reference="Lagrangian bound and relaxed decision diagram of one ratio along a chain of layers; of mapgap",
-        summary="Single ratios along a chain of layers, the weakest first; exact in whole numbers.",
+        summary="Boxes of ratios, then ratios along a chain of layers, the weakest first; in whole numbers.",
         options={"start": ""},
         params="params:Chains",
     ),

@@ -1,8 +1,9 @@
 """Boxes of ratios that are bounded along a chain: each share has its least samples, and some are left out.
 
-The compute tables of accelerators rise in steps, so that many ratios take no less than what their box says. Steps of a
-chain have a move for all places of its shares before and after; so shares are left out of it, the smallest first, until
-these are few enough. What is left has to be done in every ratio of the box, whatever is done beside it.
+Compute tables rise in steps, so that many ratios take no less than their box says: it is divided where its tables rise
+most above their least. A step of a chain has moves for all places of its shares in FP and BP; alike shares have fewer,
+as their places can be sorted. Where moves are too many, shares next to each other are made alike, or the last ones are
+left out: what is left has to be done in every ratio of the box, whatever is done beside it.
 """
 
 from __future__ import annotations

@@ -5,9 +5,11 @@ with or without orders. Each has a tree of *leaves*, which fixes places of fused
 has multipliers of rows, which prove a bound in whole numbers, so that nothing is taken off for rounding. Best first:
 the weakest leaf of the weakest case is solved, then divided; after some divisions the case gets *parts*, programs that
 together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
-better of both, so more work never proves less; the certificate has its leaves where they are enough.
+better of both, so more work never proves less; the certificate has its leaves where they are enough. Boxes are bounded
+along chains first (:mod:`~.chain_boxes`), and have no program where a chain has ``enough`` of them.
 
-A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them.
+A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them;
+but of more than ``few`` accelerators, where programs are those of boxes that have chains, it begins anew.
 """
 
 from __future__ import annotations
@@ -159,7 +161,11 @@ class Climb:
         floor, proof = start
         self.all = Case(ALL, 0)
         self.all.opened = ALL not in proof
-        self.all.parts = [self.case(name, floor, steps) for name, steps in proof.items() if name != ALL]
+        programs = [name for name in proof if not name.endswith(CHAINS)]
+        if self.devices > params.few and any(self.bounded_along(name) for name in programs):
+            self.all.parts = [self.case(name, floor) for name in self.parts(ALL)]  # chains are quicker than to go on
+        else:
+            self.all.parts = [self.case(name, floor, steps) for name, steps in proof.items() if name != ALL]
 
     def run(self) -> None:
         """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends."""

@@ -6,9 +6,9 @@ Each kind of work that raises the bound is a *rung*; the cheap ones come first, 
 2.  ``boxes``, ``places``: boxes of ratios are bounded best-first by located programs, and divided by the places of
     fused operations and by ratios (:mod:`box_search`). A ratio whose bound reaches the makespan of the best plan is
     closed.
-3.  ``chain``: up to three accelerators, single ratios are bounded along a chain (:mod:`ascent`), the weakest first: by
-    weights, which take a second at most, while boxes are divided, and by labels and choices after step 4. Weights lead
-    to a plan as well (:mod:`chain_plan`).
+3.  ``chain``: ratios are bounded along a chain (:mod:`ascent`), the weakest first: by weights, of the boxes in which it
+    lies (:mod:`chain_boxes`) and then alone, and by labels and choices. Weights lead to a plan as well
+    (:mod:`chain_plan`). In one process this and the division of boxes take turns, in which both have the same time.
 4.  ``stage LP``: the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely
     mapping is improved. Where there is no chain it bounds single ratios among the boxes, of few accelerators.
 5.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little

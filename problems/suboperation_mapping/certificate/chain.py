@@ -22,11 +22,11 @@ A step decides a place or some, which are part of the *state* as long as a cost 
 layer beside the path whose output the path reads has the work of its BP and WU, wherever these lie, as they follow the
 BP of the layer that reads it.
 
-Of a box of ratios, each share has the samples that it has at least, and takes what it takes at least: whatever starts
-and ends in a schedule of one of these ratios, it could be done in that time with less to do, and without the shares
-that may have none. Shares that are alike can
-change places in a layer between fused ones, as these wait for all of them, or in the whole tail: so only schedules
-count in which their places rise, where this says nothing of FP those of BP.
+Of a box of ratios, each share has the samples that it has at least, takes what it takes at least, and is left out if
+it may have none: what a schedule of one of these ratios does in some time can be done in it with less to do.
+
+Shares of the same limits can change places in a layer between fused ones, which wait for all of them, or in the whole
+tail. So only schedules count in which their places of FP rise, and those of BP where places of FP are the same.
 
 :mod:`~.chain_labels` says what proves a bound.
 """
