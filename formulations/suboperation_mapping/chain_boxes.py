@@ -37,7 +37,7 @@ def cut(shares: int) -> tuple[tuple[int, ...], ...]:
 
 
 def narrowed(groups: Box, devices: int, most: int) -> Box:
-    """The box, or a larger one whose chain has moves few enough; of these the one whose chain has most samples.
+    """The box, or a larger one whose chain has moves few enough, that of most samples; no groups if there is none.
 
     Shares next to each other are made alike, or the last ones have a least number of 0: these are left out.
     """
@@ -62,13 +62,14 @@ def samples(groups: Box) -> int:
 
 
 def chains(instance: Instance, params: Params) -> bool:
-    """Whether every ratio is bounded along a chain: the network has one, and no layer too many places.
+    """Whether every ratio is bounded along a chain: the network has one, and at least one share has places few enough.
 
     Where nothing is fused every layer can have any places after any others, and no share is left out.
     """
-    spreads = len(instance.accelerators) ** len(instance.accelerators)
+    devices = len(instance.accelerators)
     fused = any(layer.kind == "fused" for layer in instance.layers)
-    return bool(fused or spreads**2 <= params.spreads) and chained(instance.to_json())
+    few = moves([1], devices) <= params.widest if fused else devices ** (2 * devices) <= params.spreads
+    return few and chained(instance.to_json())
 
 
 def ascent_of(instance: dict[str, Any], kept: Box, goal: int, params: Params) -> Ascent:
