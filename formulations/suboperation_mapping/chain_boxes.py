@@ -44,7 +44,7 @@ def narrowed(groups: Box, devices: int, most: int) -> Box:
     shares = [(g.low, g.high) for g in groups for _ in range(g.number)]
     best, found = -1, tuple[Group, ...]()
     for kept in range(len(shares), 0, -1):
-        for runs in cut(kept):
+        for runs in cut(kept) if moves([kept], devices) <= most else ():
             ends = list(accumulate(runs))
             limits = [(shares[end - 1][0], shares[end - n][1]) for end, n in zip(ends, runs, strict=True)]
             samples = sum(low * n for (low, _), n in zip(limits, runs, strict=True))

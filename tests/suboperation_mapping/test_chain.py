@@ -414,7 +414,7 @@ def test_a_tree_has_a_leaf_for_either_half():
 def test_a_narrowed_box_has_all_ratios_of_the_box(seed):
     """Its chain has moves few enough, and all samples of the box if these are; none if one share has too many."""
     rng = random.Random(seed)
-    batch, devices, most = rng.randint(2, 30), rng.randint(2, 5), rng.choice([10, 300, 5000])
+    batch, devices, most = rng.randint(2, 30), rng.randint(2, 12), rng.choice([10, 300, 5000])
     boxes, cutter = roots(batch, devices), Halves(batch)
     for _ in range(4):
         box = rng.choice(boxes)
