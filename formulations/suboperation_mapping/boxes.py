@@ -87,13 +87,21 @@ class Cutter:
         self.errors: dict[tuple[int, int], float] = {}
 
     def error(self, low: int, high: int) -> float:
-        """Largest distance of the summed tables from their lower convex envelopes, plus a little for the width."""
+        """Distance of the summed tables from what bounds them on an interval, plus a little for the width."""
         if (low, high) not in self.errors:
             total = self.width * ((high - low) / self.batch) ** 2
             for table in self.tables:
-                total += _error(table, low, high) / max(1, table[-1])
+                total += self.distance(table, low, high) / max(1, table[-1])
             self.errors[low, high] = total
         return self.errors[low, high]
+
+    def distance(self, table: list[int], low: int, high: int) -> float:
+        """Largest distance of ``table[s - 1]`` from its lower convex envelope over ``low <= s <= high``."""
+        worst = 0.0
+        for (a, u), (b, v) in pairwise(lower_hull((s, table[s - 1]) for s in range(low, high + 1))):
+            for s in range(a + 1, b):
+                worst = max(worst, table[s - 1] - (u + (v - u) * (s - a) / (b - a)))
+        return worst
 
     def split(self, box: Box) -> list[Box]:
         """Two or more boxes with all ratios of the box, which has more than one."""
@@ -113,20 +121,6 @@ class Cutter:
 class LowCutter(Cutter):
     """Divides boxes where tables rise most above what shares take at least."""
 
-    def error(self, low: int, high: int) -> float:
-        """The sum of what the summed tables are above their least number, plus a little for the width."""
-        if (low, high) not in self.errors:
-            total = self.width * ((high - low) / self.batch) ** 2
-            for table in self.tables:
-                total += sum(table[s - 1] - table[low - 1] for s in range(low, high + 1)) / max(1, table[-1])
-            self.errors[low, high] = total
-        return self.errors[low, high]
-
-
-def _error(table: list[int], low: int, high: int) -> float:
-    """Largest distance of ``table[s - 1]`` from its lower convex envelope over ``low <= s <= high``."""
-    worst = 0.0
-    for (a, u), (b, v) in pairwise(lower_hull((s, table[s - 1]) for s in range(low, high + 1))):
-        for s in range(a + 1, b):
-            worst = max(worst, table[s - 1] - (u + (v - u) * (s - a) / (b - a)))
-    return worst
+    def distance(self, table: list[int], low: int, high: int) -> float:
+        """The sum of what ``table[s - 1]`` is above its least over ``low <= s <= high``."""
+        return sum(table[low - 1 : high]) - (high - low + 1) * table[low - 1]

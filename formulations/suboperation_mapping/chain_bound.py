@@ -10,7 +10,7 @@ from __future__ import annotations
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
 from mapgap.formulations.suboperation_mapping.boxes import LowCutter, of_ratio
-from mapgap.formulations.suboperation_mapping.chain_boxes import ChainBoxes, ascent_of, chains, narrowed
+from mapgap.formulations.suboperation_mapping.chain_boxes import ChainBoxes, ascent_of, chains, weighed_box
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
@@ -39,7 +39,8 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     tell(state, "path", budget)
     if (plan := started(instance, start) or best_single(instance)) is not None:
         state.learn(plan.plan, plan.makespan)
-        climb(state, plan.makespan, budget, params)
+        if chains(instance, params):
+            climb(state, plan.makespan, budget, params)
     stop = Stop.TIME if budget.exhausted else Stop.DONE
     notes = {"ladder": [[rung, bound] for rung, bound in state.ladder.items()]}
     return SolveResult(Status.UNKNOWN, stop, bound=state.bound, notes=notes)
@@ -47,18 +48,15 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
 
 def climb(state: State, goal: int, budget: Budget, params: Params) -> None:
     """Raise the ratio of smallest bound, or a box that it lies in, until it is known that this is all."""
-    data, devices, ascents = state.instance.to_json(), len(state.instance.accelerators), dict[Ratio, Ascent]()
-    along, boxes = chains(state.instance, params), ChainBoxes(LowCutter(Frame(state.instance)), devices)
-    while along and not budget.exhausted and (still := state.open()):
+    data, ascents = state.instance.to_json(), dict[Ratio, Ascent]()
+    boxes = ChainBoxes(LowCutter(Frame(state.instance)), len(state.instance.accelerators))
+    while not budget.exhausted and (still := state.open()):
         ratio = still[0]
         if (branch := boxes.next(ratio)) is not None:
-            ascent = ascent_of(data, narrowed(branch.box, devices, params.widest), goal, params)
-            ascent.weigh(ascent.diagram())
+            state.raise_box(branch.box, weighed_box(data, branch.box, goal, params))
             branch.tried = True
-            state.raise_box(branch.box, ascent.bound)
         else:
-            kept = narrowed(of_ratio(ratio), devices, params.widest)
-            ascent = ascents.setdefault(ratio, ascent_of(data, kept, goal, params))
+            ascent = ascents.setdefault(ratio, ascent_of(data, of_ratio(ratio), goal, params))
             if not ascent.climb(budget):
                 return
             state.ratios[ratio].raise_to(ascent.bound, own=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, groupby
 from math import comb, prod
 from operator import itemgetter
@@ -36,6 +36,7 @@ def cut(shares: int) -> tuple[tuple[int, ...], ...]:
     return ((),) if not shares else tuple((n, *rest) for n in range(1, shares + 1) for rest in cut(shares - n))
 
 
+@lru_cache(10_000)
 def narrowed(groups: Box, devices: int, most: int) -> Box:
     """The box, or a larger one whose chain has moves few enough, that of most samples; no groups if there is none.
 
@@ -64,18 +65,30 @@ def samples(groups: Box) -> int:
 def chains(instance: Instance, params: Params) -> bool:
     """Whether every ratio is bounded along a chain: the network has one, and at least one share has places few enough.
 
-    Where nothing is fused every layer can have any places after any others, and no share is left out.
+    Where nothing is fused no share is left out: then all of them have.
     """
     devices = len(instance.accelerators)
-    fused = any(layer.kind == "fused" for layer in instance.layers)
-    few = moves([1], devices) <= params.widest if fused else devices ** (2 * devices) <= params.spreads
+    few = moves([1], devices) <= params.widest if fused(instance) else devices**devices <= params.spreads
     return few and chained(instance.to_json())
 
 
-def ascent_of(instance: dict[str, Any], kept: Box, goal: int, params: Params) -> Ascent:
-    """What bounds the ratios of a narrowed box."""
+def fused(instance: Instance) -> bool:
+    """Whether any layer is."""
+    return any(layer.kind == "fused" for layer in instance.layers)
+
+
+def ascent_of(instance: dict[str, Any], groups: Box, goal: int, params: Params) -> Ascent:
+    """What bounds the ratios of a box."""
+    kept = narrowed(groups, len(instance["accelerators"]), params.widest)
     low, high = ([group[end] for group in kept for _ in range(group.number) if group.low] for end in (0, 1))
     return Ascent(instance, low, goal, params, high)
+
+
+def weighed_box(instance: dict[str, Any], groups: Box, goal: int, params: Params) -> int:
+    """What weights alone prove of all ratios of a box."""
+    ascent = ascent_of(instance, groups, goal, params)
+    ascent.weigh(ascent.diagram())
+    return ascent.bound
 
 
 @dataclass

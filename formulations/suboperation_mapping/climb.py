@@ -182,10 +182,10 @@ class Climb:
         """The case of a name, and the proof that a certificate has of it."""
         kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
-        if kept := self.kept_of(case.name):
+        if kept := limits_of(case.name) if kind else self.kept_of(case.name):
             case.ascent = ascent_of(self.instance, kept, self.goal, self.params)
             case.ascent.weights = not single(groups_of(case.name))
-            case.chain = case.name if kind else alone(kept) if single(kept) else named(kept)
+            case.chain = alone(kept) if single(kept) else named(kept)
             if kind:
                 case.ascent.bound, case.ascent.kind, case.ascent.proof, case.opened = promise, kind, proof, True
         return case
@@ -395,12 +395,20 @@ def ratio_of(name: str) -> tuple[int, ...]:
     return tuple(map(int, name.partition(" ")[0].split(",")))
 
 
+def limits_of(name: str) -> Groups:
+    """The groups of a case as they are named."""
+    return tuple(Group(*group) for group in box(name)) if "x" in name else of_ratio(ratio_of(name))
+
+
 def groups_of(name: str) -> Groups:
-    """The box of a case; one with all of its ratios where shares were left out of a chain."""
-    if "x" not in name:
-        return of_ratio(ratio_of(name))
-    groups = [Group(*group) for group in box(name)]
-    top = max((g.high for g in groups if not g.low), default=0)
+    """The box of a case; one with all of its ratios where shares were left out of a chain.
+
+    What these had at least is not told, and may be less than others have: they are one group then, as those of a box
+    are apart from each other.
+    """
+    groups = limits_of(name)
+    left_out = max((g.high for g in groups if not g.low), default=0)
+    top = max((g.high for g in groups if g.low <= left_out), default=0)
     number = sum(g.number for g in groups if g.high <= top)
     return tuple(g for g in groups if g.high > top) + ((Group(1, top, number),) if number else ())
 

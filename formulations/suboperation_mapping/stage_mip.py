@@ -41,7 +41,7 @@ from typing import Any, Literal
 from mapgap.core import DISTRUSTED, Budget, PlanError, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping import stage_search as search
 from mapgap.formulations.suboperation_mapping.boxes import LowCutter
-from mapgap.formulations.suboperation_mapping.chain_boxes import Branch, ChainBoxes, chains
+from mapgap.formulations.suboperation_mapping.chain_boxes import Branch, ChainBoxes, chains, fused
 from mapgap.formulations.suboperation_mapping.fluid_bound import fluid_bound
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Stage as Params
@@ -94,13 +94,17 @@ def _ratios(instance: Instance, ratio: str) -> list[Ratio]:
     return [parts_of(parse_ratio(instance, ratio + ",0" * missing))]
 
 
+def quick(instance: Instance, params: Params) -> bool:
+    """Whether a step of a chain has few moves: where nothing is fused places of a layer can have any ones before."""
+    return fused(instance) or len(instance.accelerators) ** (2 * len(instance.accelerators)) <= params.spreads
+
+
 def _kinds(instance: Instance, staged: bool) -> list[ModelKind]:
     """In which the complete model is asked, the most promising first; each that answers moves to the front.
 
     Where nothing is fused no stage separates shares, and the rows of the stages say nothing.
     """
-    fused = any(layer.kind == "fused" for layer in instance.layers)
-    return ["staged", "relaxed", "unrelaxed"] if fused and staged else ["relaxed", "unrelaxed"]
+    return ["staged", "relaxed", "unrelaxed"] if fused(instance) and staged else ["relaxed", "unrelaxed"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class StageMip:
         self.instance, self.budget, self.target_gap, self.params = instance, budget, target_gap, params
         self.state = State.begin(instance, budget, ratios, bool(ratio), params)
         self.state.kinds = _kinds(instance, params.staged)
-        self.chained = chains(instance, params)
+        self.chained = chains(instance, params) and quick(instance, params)
         self.frame = Frame(instance, params)
         self.chain_boxes = ChainBoxes(LowCutter(self.frame), len(instance.accelerators))
         self.running: dict[Future[Reply], _Task] = {}
@@ -280,10 +284,9 @@ class StageMip:
         """Enter an answer, and adapt target and time of the ratio."""
         state, known = self.state, self.state.ratios[task.ratio]
         state.take(reply)
-        if reply.groups is not None:
-            assert task.branch is not None
+        if task.branch is not None:
             task.branch.tried = True
-            state.raise_box(reply.groups, reply.bound)
+            state.raise_box(task.branch.box, reply.bound)
             state.recomputed()
         elif task.kind == "chain":
             known.weighed, known.chained = True, reply.closed

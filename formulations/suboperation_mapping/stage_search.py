@@ -13,7 +13,7 @@ import numpy as np
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, shares_of
 from mapgap.formulations.suboperation_mapping.boxes import of_ratio
-from mapgap.formulations.suboperation_mapping.chain_boxes import ascent_of, narrowed
+from mapgap.formulations.suboperation_mapping.chain_boxes import ascent_of, weighed_box
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Located
@@ -54,8 +54,6 @@ class Reply:
         The MIP was solved, or a chain was: the bound is all that the relaxation can prove.
     own : bool
         The bound is one of whole numbers of our own.
-    groups : Box or None
-        The bound is one of all ratios of this box.
     """
 
     ratio: Ratio
@@ -63,7 +61,6 @@ class Reply:
     attained: float | None = None
     closed: bool = False
     own: bool = False
-    groups: Box | None = None
 
     @property
     def bound(self) -> int:
@@ -227,21 +224,18 @@ def solver(ratio: Ratio) -> RatioSolver:
 def chain_of_box(ratio: Ratio, groups: Box, goal: int) -> Reply:
     """What weights along a chain prove of all ratios of a box, one of which is named."""
     context = _here()
-    ascent = ascent_of(context.data, narrowed(groups, len(ratio), context.params.widest), goal, context.params)
-    ascent.weigh(ascent.diagram())
-    return Reply(ratio, known(ascent.bound, None), own=True, groups=groups)
+    return Reply(ratio, known(weighed_box(context.data, groups, goal, context.params), None), own=True)
 
 
 def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     """One more try to prove a goal along a chain; before the second one, a plan by the weights that the first has."""
     context, budget = _here(), Budget(time_s, seed=seed).start()
     if ratio not in context.ascents:
-        kept = narrowed(of_ratio(ratio), len(ratio), context.params.widest)
-        context.ascents[ratio] = ascent_of(context.data, kept, goal, context.params)
+        context.ascents[ratio] = ascent_of(context.data, of_ratio(ratio), goal, context.params)
     ascent = context.ascents[ratio]
     ascent.goal, plain, found = goal, None, None
     diagram = None if ascent.over else ascent.diagram()
-    whole = ascent.ratio == shares_of(ratio)
+    whole = ascent.ratio == shares_of(ratio)  # a plan has a place for every share
     if whole and diagram is not None and ascent.root is not None and ascent.tree is None:
         one = lower(context.phases.instance, ratio)
         plain = chain_plan(diagram, ascent.weigh(diagram).weighing, one, context.params.beam, budget)

@@ -23,7 +23,6 @@ from mapgap.problems.suboperation_mapping.certificate import CHAIN, SHORTCUTS, c
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
-from mapgap.problems.suboperation_mapping.certificate.graph import Graph
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.solvers.model import prove
 
@@ -348,11 +347,11 @@ def test_the_order_of_alike_shares_costs_nothing(monkeypatch):
         assert not verdict(data, (1, 1), bound + 1, proof)
 
 
-COMPUTE, MOVED, FOLDED = Graph.compute, Chain.moved, chain_labels.folded
+COMPUTE, MOVED, FOLDED = Chain.compute, Chain.moved, chain_labels.folded
 WRONG = {
     "nothing moved": (Chain, "moved", lambda *_: 0),
     "a tick less to move": (Chain, "moved", lambda *args: max(0, MOVED(*args) - 1)),
-    "a tick less to compute": (Graph, "compute", lambda *args: max(0, COMPUTE(*args) - 1)),
+    "a tick less to compute": (Chain, "compute", lambda *args: max(0, COMPUTE(*args) - 1)),
     "nothing beside the path": (Chain, "beside", lambda *_: None),
     "no transfers of a shortcut": (Chain, "longer", lambda self, k, kept, after, added: added),
     "shortcuts that are forgotten": (Chain, "source", lambda *_: None),

@@ -2,7 +2,7 @@
 
 import json
 import random
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -14,12 +14,13 @@ from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, ratios, roots, single
+from mapgap.formulations.suboperation_mapping.certificate import named
 from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, PLACE, PLACES, RISING, SPREAD, Arrays
 from mapgap.formulations.suboperation_mapping.chain_boxes import moves, narrowed, samples
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
-from mapgap.formulations.suboperation_mapping.climb import climb
+from mapgap.formulations.suboperation_mapping.climb import climb, groups_of
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import SHORTCUTS
@@ -414,11 +415,7 @@ def test_a_tree_has_a_leaf_for_either_half():
 def test_a_narrowed_box_has_all_ratios_of_the_box(seed):
     """Its chain has moves few enough, and all samples of the box if these are; none if one share has too many."""
     rng = random.Random(seed)
-    batch, devices, most = rng.randint(2, 30), rng.randint(2, 12), rng.choice([10, 300, 5000])
-    boxes, cutter = roots(batch, devices), Halves(batch)
-    for _ in range(4):
-        box = rng.choice(boxes)
-        boxes = boxes if single(box) else cutter.split(box)
+    (box, batch, devices), most = box_of(rng), rng.choice([10, 300, 5000])
     kept = narrowed(box, devices, most)
     assert bool(kept) == (devices**3 <= most)
     if not kept:
@@ -428,6 +425,16 @@ def test_a_narrowed_box_has_all_ratios_of_the_box(seed):
     assert sum(low) == samples(box) if moves([g.number for g in box], devices) <= most else sum(low) <= samples(box)
     for ratio in ratios(box, batch, devices):
         assert contains(kept, [size for size in ratio if size])
+
+
+def box_of(rng):
+    """One of those into which all ratios are divided, at the middle of an interval each time; batch and devices."""
+    batch, devices = rng.randint(2, 30), rng.randint(2, 12)
+    boxes, cutter = roots(batch, devices), Halves(batch)
+    for _ in range(4):
+        box = rng.choice(boxes)
+        boxes = boxes if single(box) else cutter.split(box)
+    return box, batch, devices
 
 
 class Halves(Cutter):
@@ -455,6 +462,20 @@ def test_four_accelerators_have_boxes_along_chains():
     assert any("x" in key for key in proof)
     assert any(",0-" in key for key in proof)
     check({"schema": 1, "instance": data, "bound": bound, "proof": proof})
+    more, proof = climb(data, plan, Budget(20.0).start(), (bound, proof), Certificate(asked=60, widest=64, enough=0.0))
+    assert more > bound
+    check({"schema": 1, "instance": data, "bound": more, "proof": proof})
+
+
+@pytest.mark.parametrize("seed", seeds(10, 200))
+def test_the_box_of_a_name_has_the_ratios_that_were_left_out(seed):
+    """Whatever is left out of the chain; groups are apart, as its parts are to have all ratios again."""
+    rng = random.Random(seed)
+    box, batch, devices = box_of(rng)
+    kept = narrowed(box, devices, max(devices**3, rng.choice([300, 5000, 10**5])))
+    found = groups_of(named(kept))
+    assert all(small.high < large.low for large, small in pairwise(found))
+    assert {*ratios(box, batch, devices)} <= {*ratios(found, batch, devices)}
 
 
 def test_equal_layers_have_their_own_shares():

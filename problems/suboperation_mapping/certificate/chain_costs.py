@@ -76,24 +76,23 @@ class Costs(Graph):
 
     def update(self, here: int, inner: int | None, c: Any, c2: Any, b: int) -> Iterator[Move]:
         """The WU of a share; ``c2`` is where its loss comes from."""
-        apart = inner is None or self.split(inner)
-        key = here, inner, b, c[b], frozenset(c), c2[b] if apart and c2 else c2
+        apart, weights = inner is None or self.split(inner), self.layers[here]["weight_bytes"]
+        loss = c2[b] if inner is not None and apart else c2
+        key = here, inner, b, c[b], frozenset(c), loss
         if key not in self.updates_known:
             found = self.updates_known[key] = []
             for a in self.places:
-                took = self.on([a], [self.updating(key, a)])
+                sent = sum(self.ticks(weights, a, h) for h in {*c})
+                took = self.on([a], [self.reading(("WU", here, b), inner, c[b], loss, a) + sent])
                 found.append(((*(0 for _ in c), *took, *(0 for _ in took)), ((b, a),)) if apart else ((0, *took), ()))
         for added, pairs in self.updates_known[key]:
             yield (c, c2), added, pairs
 
-    def updating(self, key: Any, a: int) -> int:
-        """The time of a WU."""
-        here, inner, b, i, holders, loss = key
-        o = ("WU", here, b)
-        ticks = self.compute(o, a) + self.moved(o, ("FP", here, b), i, a)
-        ticks += sum(self.ticks(self.layers[here]["weight_bytes"], a, h) for h in holders)
+    def reading(self, o: Any, inner: int | None, i: int, loss: Any, a: int) -> int:
+        """The time of a BP or WU of a share, with what it reads from its FP and, as its loss, from the next layer."""
+        ticks = self.compute(o, a) + self.moved(o, ("FP", *o[1:]), i, a)
         if inner is not None:
-            ticks += self.moved(o, ("BP", inner, b if self.split(inner) else -1), loss, a)
+            ticks += self.moved(o, ("BP", inner, o[2] if self.split(inner) else -1), loss, a)
         return ticks
 
     def backward(self, here: int, inner: int | None, c: Any, c2: Any) -> list[list[int]]:
@@ -103,12 +102,7 @@ class Costs(Graph):
             loss = c2[b] if inner is not None and self.split(inner) else c2
             key = here, inner, b, i, loss
             if key not in known:
-                o, known[key] = ("BP", here, b), []
-                for a in self.places:
-                    ticks = self.compute(o, a) + self.moved(o, ("FP", here, b), i, a)
-                    if inner is not None:
-                        ticks += self.moved(o, ("BP", inner, b if self.split(inner) else -1), loss, a)
-                    known[key].append(ticks)
+                known[key] = [self.reading(("BP", here, b), inner, i, loss, a) for a in self.places]
             found.append(known[key])
         return found
 

@@ -19,8 +19,10 @@ class Inside(Tail):
         none = [0 for _ in self.places]
         reads = [[self.moved(o, ("FP", here, b), a, i) for a in self.places] for b in self.shares]
         for c in self.rising():
-            ticks = sum(read[a] for read, a in zip(reads, c or (), strict=False))
-            yield None if c is None else ((c, i2), (ticks, *none), ())
+            if c is None:
+                yield None
+                continue
+            yield (c, i2), (sum(read[a] for read, a in zip(reads, c, strict=True)), *none), ()
 
     def back(self, here: int, after: int, c: Any, i2: Any) -> Iterator[Move | None]:
         """Places of BP."""
