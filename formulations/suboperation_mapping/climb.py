@@ -401,16 +401,18 @@ def limits_of(name: str) -> Groups:
 
 
 def groups_of(name: str) -> Groups:
-    """The box of a case; one with all of its ratios where shares were left out of a chain.
+    """The box of a case; one with all of its ratios where a chain has shares alike that are not, or leaves some out.
 
-    What these had at least is not told, and may be less than others have: they are one group then, as those of a box
-    are apart from each other.
+    Those of a box are apart from each other: so groups that overlap are one.
     """
-    groups = limits_of(name)
-    left_out = max((g.high for g in groups if not g.low), default=0)
-    top = max((g.high for g in groups if g.low <= left_out), default=0)
-    number = sum(g.number for g in groups if g.high <= top)
-    return tuple(g for g in groups if g.high > top) + ((Group(1, top, number),) if number else ())
+    found: list[Group] = []
+    for low, high, number in limits_of(name):
+        group = Group(max(1, low), high, number)
+        while found and found[-1].low <= group.high:
+            larger = found.pop()
+            group = Group(min(larger.low, group.low), larger.high, larger.number + group.number)
+        found.append(group)
+    return tuple(found)
 
 
 def climb(

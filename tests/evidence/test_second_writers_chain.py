@@ -290,10 +290,10 @@ def test_weights_that_prove_nothing_are_refused(change):
     assert not verdict(data, (1, 1), 0, changed(proof, ILLEGAL[change]))
 
 
-def turning_point(data, ratio, shortcuts=False):
+def turning_point(data, ratio, most=(), shortcuts=False):
     """The largest bound that the second checker accepts of labels alone, none of them rounded."""
     proof = {"weights": [], "grid": [1] * len(SECOND.Path(data, ratio).steps)}
-    holds = partial(SECOND.outlived, data, ratio, proof=proof, shortcuts=shortcuts)
+    holds = partial(SECOND.outlived, data, ratio, proof=proof, shortcuts=shortcuts, most=most)
     low, high = 0, 1
     while holds(bound=high) is None:
         low, high = high, 2 * high
@@ -327,24 +327,89 @@ def same_turning_points(seeds=8):
                 phase: [[rng.randint(1, 40) for _ in row] for row in layer[phase]] for phase in ("fp", "bp", "wu")
             }
         data["bandwidth"] = [[10**9, 10**9]] * 2
-        bound, proof = turning_point(data, (2,), shortcuts)
+        bound, proof = turning_point(data, (2,), shortcuts=shortcuts)
         assert verdict(data, (2,), bound, proof, shortcuts)
         assert not verdict(data, (2,), bound + 1, proof, shortcuts)
 
 
-def test_the_order_of_alike_shares_costs_nothing(monkeypatch):
-    """Two shares of a sample each, on two unlike accelerators: labels prove the same with any places."""
-    for seed in range(4):
-        data, rng = in_order(), random.Random(seed)
-        for layer in data["layers"]:
-            layer["fp"], layer["bp"], layer["wu"] = (
-                [[rng.randint(1, 30) for _ in row] for row in layer[phase]] for phase in ("fp", "bp", "wu")
-            )
-        with monkeypatch.context() as patched:
-            patched.setattr(SECOND.Path, "orderly", lambda *_: True)
-            bound, proof = turning_point(data, (1, 1))
-        assert verdict(data, (1, 1), bound, proof)
-        assert not verdict(data, (1, 1), bound + 1, proof)
+def unlike(seed, kinds=(0, 1, 2), limits=((1, 1), ())):
+    """A network of some layers of that in order, for three samples, with unlike accelerators; shares, or a box."""
+    data, rng = in_order(), random.Random(seed)
+    data |= {"batch": 3, "bandwidth": [[10**9, 10**9]] * 2}
+    data["layers"] = [copy.deepcopy(data["layers"][i]) for i in kinds]
+    for i, layer in enumerate(data["layers"]):
+        layer["inputs"] = [{"source": i - 1, "bytes": rng.randint(0, 9)}] if i else []
+        samples = 3 if layer["kind"] == "split" else 1
+        rows = [[sorted(rng.choices(range(1, 30), k=samples)) for _ in range(2)] for _ in range(3)]
+        layer |= {"fp": rows[0], "bp": rows[1] if i else [], "wu": rows[2] if layer["wu"] else []}
+    return data, *limits
+
+
+def crossed():
+    """FP of the last layer is quick on a and b, its BP on a and c, and there is hardly a link between b and c.
+
+    So of two alike shares the one that comes first, with FP on a, goes to c, and the other one from b to a.
+    """
+    data = in_order()
+    data |= {"accelerators": [{"name": a} for a in "abc"], "bandwidth": [[1000] * 3, [1000, 1, 1], [1000, 1, 1]]}
+    for layer in data["layers"]:
+        layer |= {phase: [layer[phase][0]] * 3 if layer[phase] else [] for phase in ("fp", "bp", "wu")}
+    last = data["layers"][2]
+    last |= {"output_bytes": 1000, "fp": [[100] * 2, [100] * 2, [900] * 2], "bp": [[100] * 2, [900] * 2, [100] * 2]}
+    return data | {"tick_ns": 10**9, "layers": [*data["layers"][:2], last]}, (1, 1), ()
+
+
+def small_ones():
+    """Networks, shares, and what they may have at most."""
+    for limits in (((1, 1), ()), ((2, 1), ()), ((1, 1), (2, 1)), ((1, 1), (2, 2))):
+        yield unlike(11, limits=limits)
+    yield unlike(11, (0, 1, 0, 1, 2))
+    yield crossed()
+
+
+def same_with_any_order():
+    """What labels prove with all places is what both checkers accept of those in order, and no more."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(SECOND.Path, "orderly", lambda *_: True)
+        known = [(case, *turning_point(*case)) for case in small_ones()]
+    for (data, shares, most), bound, proof in known:
+        assert verdict(data, shares, bound, proof, most=most)
+        assert not verdict(data, shares, bound + 1, proof, most=most)
+
+
+def test_the_order_of_alike_shares_costs_nothing():
+    same_with_any_order()
+
+
+LIMITS, RISING = Chain.__init__, Chain.rising
+
+
+def all_alike(self, *args, **kwargs):
+    LIMITS(self, *args, **kwargs)
+    self.alike_shares = list(range(len(self.shares) - 1))
+
+
+UNFIT = {
+    "all shares are alike": (Chain, "__init__", all_alike),
+    "BP rises whatever FP does": (Chain, "rising", lambda self, c=None: RISING(self)),
+    "alike shares lie apart": (
+        Chain,
+        "rising",
+        lambda self, c=None: [x if x is None or len({*x}) > 1 else None for x in RISING(self, c)],
+    ),
+    "shares have their most samples": (
+        Chain,
+        "compute",
+        lambda self, o, a: self.layers[o[1]][o[0].lower()][a][self.most[o[2]] - 1 if o[2] >= 0 else 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", some(1, list(UNFIT)))
+def test_a_wrong_order_changes_a_verdict(monkeypatch, wrong):
+    monkeypatch.setattr(*UNFIT[wrong])
+    with pytest.raises(AssertionError):
+        same_with_any_order()
 
 
 COMPUTE, MOVED, FOLDED = Chain.compute, Chain.moved, chain_labels.folded
