@@ -21,6 +21,7 @@ SLOW = "CBC"
 """Starts a process for every solve; :mod:`~.test_contract` covers their methods."""
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(3, 60))
 @pytest.mark.parametrize("problem", list(registry.problems()))
 def test_engines_and_brute_force_agree(problem: str, seed: int, tmp_path: Path) -> None:
@@ -52,6 +53,7 @@ def holds(number: int) -> None:
     assert not wrong
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("number", seeds(15, 150))
 def test_no_engine_is_wrong_at_realistic_size(number: int) -> None:
     holds(number)

@@ -40,6 +40,7 @@ def field(problem: str) -> list[InstanceBase]:
     return list(instances(problem, range(FIRST_SEED, FIRST_SEED + SEEDS), LIBRARY))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", some(1, PROBLEMS))
 def test_the_strongest_exact_method_loses_to_no_heuristic(problem: str) -> None:
     library = registry.library(problem)

@@ -39,6 +39,7 @@ def kin(problem: str, seed: int) -> list[InstanceBase]:
     return [first, *rng.sample(rest, min(MOST - 1, len(rest)))]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(1, 30))
 @pytest.mark.parametrize("problem", IMPLYING)
 def test_what_is_implied_is_a_bound(problem: str, seed: int) -> None:
@@ -71,6 +72,7 @@ def test_something_is_implied_that_is_tight_and_something_that_is_not(problem: s
     raise AssertionError(f"{tight} tight bounds and {loose} loose ones")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(3, 24))
 @pytest.mark.parametrize("problem", CARRYING)
 def test_carried_plans_are_plans_and_some_are_optimal(problem: str, sample: list[int]) -> None:

@@ -16,6 +16,7 @@ PROBLEMS = list(registry.problems())
 FAMILIES = [(problem, family) for problem in PROBLEMS for family in registry.library(problem).families]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_files_load_under_their_names(problem: str) -> None:
     folder = registry.library(problem).folder
@@ -32,6 +33,7 @@ def test_every_form_has_a_schema(problem: str) -> None:
         assert json_schema(problem, form)["properties"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("problem", "family"), FAMILIES)
 def test_same_seed_same_instance(problem: str, family: str) -> None:
     library = registry.library(problem)
@@ -41,6 +43,7 @@ def test_same_seed_same_instance(problem: str, family: str) -> None:
     assert isinstance(first, problem_of(problem).instance_type)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(15, 60))
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_best_case_is_the_optimum(problem: str, sample: list[int]) -> None:

@@ -58,6 +58,7 @@ def magnified(instance: InstanceBase, rng: random.Random) -> Iterator[InstanceBa
         yield instance
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(2, 300))
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_method_is_right_however_large_the_numbers(problem: str, sample: list[int]) -> None:

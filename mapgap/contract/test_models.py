@@ -111,6 +111,7 @@ def test_rows_are_numbered_in_the_program_and_in_the_code(problem: str, name: st
     assert sorted(stated) == numbers
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(2, 40))
 @pytest.mark.parametrize(("problem", "name"), CASES)
 def test_a_model_has_the_optimum_of_brute_force(problem: str, name: str, seed: int) -> None:
@@ -121,6 +122,7 @@ def test_a_model_has_the_optimum_of_brute_force(problem: str, name: str, seed: i
     assert answer(problem, name, seed, True, None) == optimum(problem, seed)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(4, 20))
 @pytest.mark.parametrize(("problem", "name"), CASES)
 def test_fixed_to_a_plan_a_model_says_what_the_evaluator_says(problem: str, name: str, sample: list[int]) -> None:
@@ -162,6 +164,7 @@ def worth(problem: str, instance: InstanceBase, plan: PlanBase) -> int | None:
     return evaluation.objective
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("eighth", some(1, range(8)))
 @pytest.mark.parametrize("sample", samples(4, 16))
 @pytest.mark.parametrize(("problem", "name"), CASES)

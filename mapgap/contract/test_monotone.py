@@ -28,6 +28,7 @@ LIMITS = [
 """Seconds; the first ends most runs long before they are done."""
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("seed", seeds(1, 10))
 @pytest.mark.parametrize("method", some(8, METHODS), ids=lambda method: f"{method.problem}-{method.name}")

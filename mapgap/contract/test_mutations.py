@@ -17,6 +17,7 @@ PROVING = [name for name in registry.problems() if registry.library(name).provin
 BLOCK = 10  # instances of a test
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", PROVING)
 @pytest.mark.parametrize("block", seeds(1, 30))
 def test_no_altered_certificate_claims_more_than_the_truth(problem: str, block: int) -> None:

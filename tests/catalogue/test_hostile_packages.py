@@ -111,6 +111,7 @@ def test_a_verdict_is_remembered_until_the_package_changes(site, monkeypatch):
     assert len(tried) == 2
 
 
+@pytest.mark.in_turn
 def test_a_cache_that_others_can_write_to_is_not_believed(site, tmp_path):
     announce_all(site, ["leaves_at_once"])
     with pytest.warns(announced.BrokenEntryPoint):

@@ -276,6 +276,7 @@ def test_a_library_file_whose_name_is_taken_is_left_out(site):
     assert "there is a library instance named 'elfish_lenet_straggler1' already" in said[0]
 
 
+@pytest.mark.in_turn
 def test_the_command_line_says_it_in_one_line(site, monkeypatch):
     announce(site, "package_x", {"mapgap.problems": {"x": "package_x:PROBLEM"}}, "import nothing_of_that_name")
     monkeypatch.setenv("PYTHONPATH", str(site))

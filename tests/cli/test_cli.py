@@ -289,6 +289,7 @@ def test_machines_get_an_empty_list_where_no_instance_carries_a_tag():
     assert (done.returncode, json.loads(done.stdout)) == (0, {"instances": []})
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("command", ["solve", "list"])
 def test_a_reader_who_has_seen_enough_changes_nothing(instance, tmp_path, command):
     plan = tmp_path / "plan.json"
@@ -330,6 +331,7 @@ def wait_for_incumbent(process, mark):
     return workers_of(process)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_prints_and_writes_the_incumbent(instance, tmp_path, number):
     plan = tmp_path / "plan.json"
@@ -345,6 +347,7 @@ def test_an_interrupt_prints_and_writes_the_incumbent(instance, tmp_path, number
     assert not [child for child in children if child.is_running() and child.status() != "zombie"]
 
 
+@pytest.mark.in_turn
 def test_an_interrupted_sweep_stops_its_runs_and_can_go_on(instance, tmp_path):
     spec = tmp_path / "sweep.yaml"
     spec.write_text(f"schema: 1\nname: s\ninstances: [{instance}]\nmethods: [t_sleeping]\nseeds: [0, 1]\n")
@@ -364,6 +367,7 @@ def test_an_interrupted_sweep_stops_its_runs_and_can_go_on(instance, tmp_path):
     assert {record["stop"] for record in records} <= {"interrupted"}
 
 
+@pytest.mark.in_turn
 def test_a_killed_harness_leaves_no_solver_behind(instance):
     process = start(instance, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     children = wait_for_incumbent(process, mark_of(instance))
@@ -376,6 +380,7 @@ def test_a_killed_harness_leaves_no_solver_behind(instance):
         time.sleep(0.1)
 
 
+@pytest.mark.in_turn
 def test_progress_stands_on_a_terminal_only(instance):
     main, terminal = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "150"}

@@ -164,6 +164,7 @@ def test_a_solution_that_breaks_a_rule_of_the_problem_exits_5(tmp_path):
     assert "violation: " in done.stderr
 
 
+@pytest.mark.in_turn
 def test_in_a_process_of_its_own(instance, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(PLUGIN.parent))  # the plug-in imports its neighbour
     done = mapgap("export", instance, "-o", tmp_path / "m.lp", "--model", "t_mip", "--plugin", PLUGIN)

@@ -68,6 +68,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("out.yaml", "old")]
 
 
+@pytest.mark.in_turn
 def test_an_ascii_locale_and_few_descriptors_change_no_answer(tmp_path):
     ascii_only = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
     code, stdout, _ = shell(tmp_path, f"ulimit -n 40; $M {SOLVE} && $M list problems", **ascii_only)
@@ -121,6 +122,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     assert shell(tmp_path, "set -o pipefail; $M list instances | head -1")[0] == 0
 
 
+@pytest.mark.in_turn
 def test_control_characters_of_data_are_shown(tmp_path):
     name = "\x1b[2J[red].yaml"
     (tmp_path / name).write_text('schema: 1\nproblem: "\\e]0;x\\a"\n')

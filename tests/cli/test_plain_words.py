@@ -134,6 +134,7 @@ METHODS = [Method("t_least", "neuron_masking", "baseline", "test", run)]
 """
 
 
+@pytest.mark.in_turn
 def test_a_method_without_a_bound_is_told_how_far_it_is_from_the_best_bound_known(tmp_path):
     plugin = tmp_path / "least.py"
     plugin.write_text(PLANNER)

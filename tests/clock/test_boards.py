@@ -154,6 +154,7 @@ class Cable:
                 end.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("turn", seeds(1, 100))
 def test_a_cut_link_ends_the_run_with_one_error_and_boards_listen_again(turn):
     boards = {f"board{k}": Listener("127.0.0.1", 0, TOKEN) for k in range(3)}

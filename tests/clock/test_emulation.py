@@ -238,6 +238,7 @@ def test_cycles_of_the_library_need_a_handful_of_rounds_in_flight():
     assert max(needed) > 1
 
 
+@pytest.mark.in_turn
 def test_who_wakes_late_makes_nobody_late():
     """A board is stopped for a while; what follows waits for moments, not for times."""
     names = ("a", "b")
@@ -415,6 +416,7 @@ def test_what_cannot_be_run_is_said_in_one_line(tmp_path, monkeypatch, flags, wo
     assert done.stderr.count("error:") == 1
 
 
+@pytest.mark.in_turn
 def test_a_model_is_cut_and_run_by_commands(tmp_path, monkeypatch):
     models = pytest.importorskip("mapgap.importing.models")
     monkeypatch.chdir(tmp_path)
@@ -463,6 +465,7 @@ def test_a_model_is_cut_and_run_by_commands(tmp_path, monkeypatch):
     assert "expected the parts of this plan and instance" in done.stderr
 
 
+@pytest.mark.in_turn
 def test_several_models_are_cut_where_their_pipelines_are(tmp_path, monkeypatch):
     models = pytest.importorskip("mapgap.importing.models")
     monkeypatch.chdir(tmp_path)

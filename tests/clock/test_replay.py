@@ -70,6 +70,7 @@ def test_links_of_their_own_are_what_the_evaluator_has():
         assert round_s(script) == pytest.approx(book.entries[name].plan.value * instance.seconds_per_tick), name
 
 
+@pytest.mark.in_turn
 def test_no_medium_is_quicker_than_links_of_their_own():
     """Synergy: rounds overlap, as many as a medium needs. Four of them, whatever the medium, took 1.2 times the model's
     cycle on links of their own, and less where all share one."""

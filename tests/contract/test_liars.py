@@ -49,6 +49,7 @@ def drawn(problem, name, number):
     return method, known(problem, "tiny", seed), liar
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(1, 400))
 @pytest.mark.parametrize(("problem", "name"), CASES)
 def test_no_lie_is_believed(problem, name, sample):
@@ -173,6 +174,7 @@ print(*sorted(name for name in set(sys.modules) - before if name.startswith("map
 """
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", some(1, list(CHOSEN)))
 def test_whoever_confirms_is_imported_before_the_run(problem):
     """To import can be to compile for seconds: a run was killed for it, with its proof."""

@@ -73,6 +73,7 @@ def test_it_is_the_fast_planner_of_the_problem(problem):
     assert registry.fast_planner(problem).name == FAST[problem]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("planner", "family", "count"), SAMPLES)
 def test_at_most_half_of_the_published_gap(planner, family, count):
     problem = RIVALS[planner][0]

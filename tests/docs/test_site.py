@@ -146,6 +146,7 @@ class TestFiles:
         assert site_files.page_of("reports/overview/report.html") == "reports/overview/report"
         assert site_files.page_of("mapgap/evidence/check.py") == "files/mapgap/evidence/check.py"
 
+    @pytest.mark.in_turn
     def test_a_folder_shows_its_files(self):
         shown = site_files.shown(ROOT, "examples/gpu_placement")
         assert "pyproject.toml</h2>" in shown

@@ -344,6 +344,7 @@ def has_plan(instance):
     return registry.methods(instance.problem)["enumerate"].solve(instance, Budget(60.0).start()).plan is not None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(40, 400))
 def test_shapes_are_those_of_the_library(sample):
     """Every instance of the library is within its writer's domain, so a new field does not pass unseen."""

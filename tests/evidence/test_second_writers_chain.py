@@ -138,6 +138,7 @@ def proofs_of(diagram, best):
             yield reached, {"weights": [[0, weighing.runs]], "grid": [1] * diagram.last}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [*seeds(3, 150), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
 @pytest.mark.parametrize("shortcuts", [False, True])
 def test_verdicts_of_random_networks(seed, shortcuts):
@@ -377,6 +378,7 @@ def same_with_any_order():
         assert not verdict(data, shares, bound + 1, proof, most=most)
 
 
+@pytest.mark.in_turn
 def test_the_order_of_alike_shares_costs_nothing():
     same_with_any_order()
 
@@ -405,6 +407,7 @@ UNFIT = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("wrong", some(1, list(UNFIT)))
 def test_a_wrong_order_changes_a_verdict(monkeypatch, wrong):
     monkeypatch.setattr(*UNFIT[wrong])
@@ -433,6 +436,7 @@ WRONG = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("wrong", some(2, list(WRONG)))
 def test_a_wrong_cost_changes_a_verdict(monkeypatch, wrong):
     monkeypatch.setattr(*WRONG[wrong])

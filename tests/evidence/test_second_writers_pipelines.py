@@ -63,9 +63,9 @@ def plans(pattern, by_day):
 
 
 def chosen(names, by_day):
-    """Four of the short ones by day, all by night."""
+    """Two of the short ones by day, all by night."""
     long = [pytest.param(name, marks=pytest.mark.nightly) for name in names if not by_day(name)]
-    return [*some(4, [name for name in names if by_day(name)]), *long]
+    return [*some(2, [name for name in names if by_day(name)]), *long]
 
 
 def certificate(name):
@@ -153,6 +153,7 @@ def test_programs_of_tiny_instances(family, seed):
     same_programs_of_a_random_instance(family, seed)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("family", ["small", "branching"])
 @pytest.mark.parametrize("seed", [*seeds(1, 30), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(10))])
 def test_programs_of_small_instances(family, seed):

@@ -116,6 +116,7 @@ def test_torn_last_line_is_cut_and_run_again(plugin, tmp_path):
     assert {r.key for r in read_runs(path)} == {job.key for job in jobs}
 
 
+@pytest.mark.in_turn
 def test_killed_sweep_keeps_finished_runs(plugin, tmp_path):
     path = tmp_path / "runs.jsonl"
     script = textwrap.dedent(f"""

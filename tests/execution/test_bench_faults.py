@@ -121,6 +121,7 @@ def rogues():
         yield
 
 
+@pytest.mark.in_turn
 def test_methods_that_misbehave_are_recorded_and_the_sweep_goes_on(rogues, tmp_path, monkeypatch):
     monkeypatch.setenv("MAPGAP_TEST_MARKER", "bench-faults")
     expected = {

@@ -125,6 +125,7 @@ def test_what_is_wrong_with_the_file_of_a_cluster_is_said(tmp_path, text, words)
         cluster.connect(str(file))
 
 
+@pytest.mark.in_turn
 def test_a_cluster_without_certificates_is_warned_of_unless_it_is_here(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_S", 0.1)
     for address, said in (("tcp://192.0.2.2:8786", 1), ("tcp://127.0.0.1:9", 0), ("localhost:9", 0), ("[::1]:9", 0)):

@@ -73,6 +73,7 @@ def test_a_daemon_that_keeps_stopping_the_warm_process_is_ended(pids):
     assert run("good").objective == ALONE
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("name", "stop"), [("stops_itself", "time"), ("ignores_everything", "time")])
 def test_a_run_that_cannot_be_asked_to_end_is_ended(name, stop):
     record = run(name, 0.5)

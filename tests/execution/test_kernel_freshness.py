@@ -149,6 +149,7 @@ def test_what_is_edited_under_a_process_is_not_kept(layers):
     assert fresh_process() == f"{BEFORE} {NEW}"
 
 
+@pytest.mark.in_turn
 def test_every_module_of_a_kernel_of_the_house_is_hashed():
     # By the arrows between the rooms a kernel can take values from no other module.
     found = {str(path.relative_to(HOUSE)) for path in sources(HOUSE)}

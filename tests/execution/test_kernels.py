@@ -126,6 +126,7 @@ def test_where_no_cache_can_be_written_methods_still_run(folder):
         assert told.count("compiling kernels, in every process: no cache can be written") == 1
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become nobody")
 def test_nobody_without_a_home_can_solve(folder, monkeypatch, request):
     # A folder of its own: workers of the tests may close that of their own at any time.

@@ -137,6 +137,7 @@ def test_a_method_that_dies_is_recorded_and_its_incumbent_kept(run, name, words,
     assert not record.refuted
 
 
+@pytest.mark.in_turn
 def test_hanging_is_killed_and_keeps_incumbent_and_bound(run, no_grace):
     record = run("sleeping", time_s=2.0)
     assert (record.status, record.stop, record.objective, record.bound) == ("FEASIBLE", "time", ALONE, 1)
@@ -145,6 +146,7 @@ def test_hanging_is_killed_and_keeps_incumbent_and_bound(run, no_grace):
     assert "killed" in record.reason
 
 
+@pytest.mark.in_turn
 def test_hanging_without_a_plan(run, no_grace):
     record = run("silent", time_s=2.0)
     assert (record.status, record.stop, record.objective, record.exit_code) == ("UNKNOWN", "time", None, 4)
@@ -180,6 +182,7 @@ def test_no_descendant_survives(run, monkeypatch):
         assert len(keeper.children()) == len(keeper.children(recursive=True)) == 1
 
 
+@pytest.mark.in_turn
 def test_a_leak_is_killed_at_the_memory_limit(run):
     record = run("leaking", memory_mb=600)
     assert (record.status, record.stop, record.objective) == ("FEASIBLE", "memory", ALONE)
@@ -237,6 +240,7 @@ def test_ctrl_c_keeps_the_incumbent(run, struck):
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.in_turn
 def test_interrupt_all_reaches_runs_in_threads(run):
     found = []
     thread = threading.Thread(target=lambda: found.append(run("sleeping")))
@@ -250,6 +254,7 @@ def test_interrupt_all_reaches_runs_in_threads(run):
     assert found[0].stop == "interrupted"
 
 
+@pytest.mark.in_turn
 def test_the_observer_sees_verified_values(run, no_grace):
     seen = []
     run("sleeping", time_s=2.0, observer=lambda elapsed, objective, bound: seen.append((objective, bound)))
@@ -319,6 +324,7 @@ def test_gap_is_never_infinite_nor_of_a_refuted_bound(objective, bound, sign, ex
     assert relative(objective, bound, sign) == (None if expected is None else pytest.approx(expected))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("isolate", [True, False])
 def test_imports_happen_before_the_clock(tmp_path, monkeypatch, isolate):
     # The module of a method imports a solver and compiles kernels; a run must not be charged for that.

@@ -103,6 +103,7 @@ def test_a_warm_process_that_cannot_start_is_replaced_by_a_fresh_one(monkeypatch
     assert run("t_counting").notes["parent"] == os.getpid()
 
 
+@pytest.mark.in_turn
 def test_few_warm_processes_wait(monkeypatch):
     monkeypatch.setattr(warm, "KEPT", 2)
     pool = warm.Pool()
@@ -114,6 +115,7 @@ def test_few_warm_processes_wait(monkeypatch):
     assert all(process.poll() is not None for process in processes)
 
 
+@pytest.mark.in_turn
 def test_nothing_outlives_a_killed_harness(tmp_path):
     mark = tmp_path / "announced"
     path = [str(PLUGIN.parent)]

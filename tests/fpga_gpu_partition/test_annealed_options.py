@@ -51,6 +51,7 @@ def test_costs_kept_during_the_walk_are_those_of_its_plan():
         assert list(annealing.walk.totals) == [terms[name] for name in names]
 
 
+@pytest.mark.in_turn
 def test_a_whole_network_with_all_splits_has_a_plan_and_a_close_bound():
     # 155 layers with options of every split: one narrow pass has a plan, and the bound of the prices is close to it.
     instance = LIBRARY.generate("networks", 0)

@@ -113,6 +113,7 @@ def test_one_seed_gives_one_run_and_a_longer_one_is_better():
     assert longer.min() < worth.min()
 
 
+@pytest.mark.in_turn
 def test_a_short_run_reaches_the_level_of_the_committed_fits(best):
     """The committed rows came from another stream of random numbers; a quarter of a run finds what counts as equal."""
     found, worth = calibration.evolve(2, 0.5, generations=100, people_per_constant=5)

@@ -134,6 +134,7 @@ def test_configurations_lose_no_point_of_the_front(seed):
     assert front_of(combined) == front_of(plans)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(6))
 def test_narrow_passes_change_nothing(seed):
     # Widening from a single label must end at the same front as a search that never cuts.
@@ -191,6 +192,7 @@ def test_without_time_there_is_a_bound_and_the_plan_to_start_from():
         assert result.bound <= optimum <= evaluate(instance, result.plan).objective
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["cpsat", "mip", "label_setting"])
 def test_a_plan_to_start_from_is_kept_where_nothing_better_is_found(name):
     instance = small(3)
@@ -199,6 +201,7 @@ def test_a_plan_to_start_from_is_kept_where_nothing_better_is_found(name):
     assert (again.status, again.bound) == (Status.OPTIMAL, optimum.bound)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", [s for s in range(30) if all_points(s)])
 def test_the_bound_of_the_prices_holds_for_every_plan(seed, objective):

@@ -69,6 +69,7 @@ def test_page_is_a_pure_function_of_the_records(made, records, tmp_path):
     assert set(STUDY.headline) <= {t.name for section in first.sections for t in section.tables}
 
 
+@pytest.mark.in_turn
 def test_gains_are_those_of_the_evaluator(made, records):
     instance = instance_of(SHUFFLE, 1)
     energy, latency = reference(instance)

@@ -45,6 +45,7 @@ def test_an_allreduce_may_take_longer_than_all_execution(seed):
         assert solved(method, instance) == truth, name
 
 
+@pytest.mark.in_turn
 def test_the_small_family_has_every_kind():
     family = [LIBRARY.generate("small", seed) for seed in range(60)]
     assert {i.all_devices for i in family} == {True, False}
@@ -119,6 +120,7 @@ def plan_bound(instance, plan):
     return z
 
 
+@pytest.mark.in_turn
 def test_no_simulated_round_is_shorter_than_the_bounds():
     for seed in range(60):
         instance = LIBRARY.generate("small", seed).model_copy(update={"replanning": None})

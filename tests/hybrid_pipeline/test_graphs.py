@@ -200,6 +200,7 @@ def test_the_order_matters():
     assert straight.status is Status.FEASIBLE
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(40, 500))
 def test_certificates_of_graphs_against_brute_force_over_ideals(seed):
     """The checker accepts the optimum, and of what is above it nothing; without a plan it accepts everything."""

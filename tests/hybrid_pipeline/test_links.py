@@ -59,6 +59,7 @@ def test_every_bound_on_the_way_holds_and_the_end_is_what_brute_force_finds(fami
     assert proven > (100 if family == "tiny" else 10)
 
 
+@pytest.mark.in_turn
 def test_a_relaxation_knows_which_links_are_slow():
     """No bound is above the optimum; with the fastest link everywhere many are below those with the links there are."""
     better, checked = 0, 0

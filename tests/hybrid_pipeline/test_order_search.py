@@ -1,5 +1,7 @@
 """The quick planner: where it searches beyond Asteroid, and what it says without a plan."""
 
+import pytest
+
 from mapgap.catalogue import registry
 from mapgap.core import Budget
 from mapgap.instances.hybrid_pipeline import LIBRARY
@@ -9,6 +11,7 @@ METHODS = registry.methods("hybrid_pipeline")
 FAST = METHODS["order_search"]
 
 
+@pytest.mark.in_turn
 def test_more_devices_than_all_groups_are_searched_for():
     instance = LIBRARY.generate("distinct", 0)  # eight, all different
     plans = [

@@ -29,6 +29,7 @@ def test_on_a_large_cluster_the_complete_planner_comes_first_and_the_record_name
     assert record.status in (Status.OPTIMAL, Status.FEASIBLE)
 
 
+@pytest.mark.in_turn
 def test_a_start_is_never_lost():
     # One stage on all devices is far from the optimum; whoever has no time to look further keeps it.
     instance = LIBRARY.generate("distinct", 1)

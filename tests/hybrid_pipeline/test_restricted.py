@@ -65,6 +65,7 @@ def test_optimum_over_an_order_with_the_shares_of_equation_7(ties, engine):
     assert failures > 3
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(24, 120))
 def test_every_restriction_is_at_least_its_relaxation(sample):
     strict = [0] * 6
@@ -90,6 +91,7 @@ def test_every_restriction_is_at_least_its_relaxation(sample):
     assert len(sample) < 120 or min(strict) > 0  # each cause costs something somewhere
 
 
+@pytest.mark.in_turn
 def test_the_best_order_is_the_best_of_all_that_descending_memory_permits():
     """All permutations by descending memory, also those that differ by interchangeable devices only."""
     several = 0

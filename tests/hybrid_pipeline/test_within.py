@@ -113,6 +113,7 @@ def test_the_simplest_plan_on_a_graph_is_that_of_all_plans(seed):
     agrees_with_all_plans(measured_graph(seed), "ideal_dp", graphs.all_plans)
 
 
+@pytest.mark.in_turn
 def test_every_answer_comes_up_on_graphs():
     kinds = {agrees_with_all_plans(measured_graph(seed), "ideal_dp", graphs.all_plans) for seed in range(400, 440)}
     assert kinds >= {"itself", "simpler", "infeasible", "unmeasured"}
@@ -148,6 +149,7 @@ def test_the_worked_example_by_hand():
     assert (quiet.plan, quiet.complete) == (None, True)
 
 
+@pytest.mark.in_turn
 def test_the_same_from_python():
     result = mapgap.solve(noisy(0.25), ledger=False)
     assert (result.objective, result.within.low, result.within.high) == (6, 4, 9)

@@ -115,6 +115,7 @@ def test_latencies_of_the_cluster_are_those_of_the_instance(problem, folder, mon
     assert load_instance(out).latency_ns == ((0, 300_000, 50_000), (300_000, 0, 50_000), (50_000, 50_000, 0))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -165,6 +166,7 @@ def test_files_that_say_whether_they_train_are_believed_unless_a_flag_is_given(n
         assert load_instance(tmp_path / "mine.yaml").execution.training is training
 
 
+@pytest.mark.in_turn
 def test_backward_times_that_were_not_measured_are_labelled_everywhere(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     mine = tmp_path / "mine.yaml"
@@ -203,6 +205,7 @@ def layer_graph(times):
     }  # fmt: skip
 
 
+@pytest.mark.in_turn
 def test_quartiles_of_a_profile_reach_every_output(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "noisy.json").write_text(json.dumps(layer_graph([(6, 10, 14), (0.1, 0.2, 0.3)])))

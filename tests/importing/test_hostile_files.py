@@ -121,6 +121,7 @@ def test_half_a_character_is_named_with_its_place(tmp_path):
     assert "whole characters" not in inside("show", path).stderr
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("work", "words"),
     [

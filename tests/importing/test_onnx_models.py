@@ -78,6 +78,7 @@ def captured_if():
     return model(nodes, [value("x", "batch", 2048)], [unshaped("out")], weights)
 
 
+@pytest.mark.in_turn
 def test_a_node_that_captures_a_tensor_is_no_constant(tmp_path):
     pytest.importorskip("onnxruntime")
     graph = graph_of(tmp_path / "if.onnx", captured_if())

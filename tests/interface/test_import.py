@@ -46,6 +46,7 @@ def test_every_public_name_is_there_and_documented():
         assert name.startswith("__") or thing.__doc__, name
 
 
+@pytest.mark.in_turn
 def test_every_public_name_can_be_imported_from_the_package():
     in_a_new_process(f"from mapgap import {', '.join(name for name in mapgap.__all__)}")
     in_a_new_process("from mapgap import *; load, solve, problems")

@@ -65,6 +65,7 @@ def test_load_tells_everything_that_is_wrong(tmp_path):
 # solve
 
 
+@pytest.mark.in_turn
 def test_solve_is_what_the_command_line_does():
     result = mapgap.solve(LENET, seed=3)
     record = json.loads(inside("solve", LENET, "--json", "--seed", 3).stdout)
@@ -149,6 +150,7 @@ def test_every_bad_argument_is_told():
         mapgap.solve(tiny(), 3)
 
 
+@pytest.mark.in_turn
 def test_a_hanging_method_from_a_file_is_killed_its_incumbent_kept_and_progress_called_or_shown(capfd):
     seen = []
     result = mapgap.solve(tiny(), ROGUE["sleeping"], time_limit=1.0, progress=lambda *state: seen.append(state))
@@ -204,6 +206,7 @@ print("still here:", mapgap.solve(tiny(), methods["t_good"]).objective)
 """
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -77,6 +77,7 @@ def test_stages_beat_one_pipeline_where_nodes_stand_side_by_side():
     assert evaluate(instance, stages.run(instance, Budget(9).start()).plan).objective == 100
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(12, 200))
 def test_no_bound_is_below_the_optimum_and_no_certificate_claims_more(sample):
     proven = 0

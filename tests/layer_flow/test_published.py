@@ -59,6 +59,7 @@ def test_one_pipeline_is_optimal_and_the_checker_says_so(name):
         check.check({**certificate, "bound": best - 1})
 
 
+@pytest.mark.in_turn
 def test_on_clusters_that_stay_open_the_plan_is_near_the_bound():
     # Published: 952.11, 1212.18 and 4892.24 tokens/s.
     methods = registry.methods("layer_flow")

@@ -140,6 +140,7 @@ def refuted(instance, plan, bound):
     return found.point is None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("make", [lambda seed: LIBRARY.generate("tiny", seed), twins])
 def test_the_program_has_a_point_for_every_plan_at_its_objective(make):
     rng = random.Random(4)
@@ -158,6 +159,7 @@ def test_the_program_has_a_point_for_every_plan_at_its_objective(make):
     assert feasible >= 50
 
 
+@pytest.mark.in_turn
 def test_a_search_whose_relaxation_cycles_ends_in_time():
     """One tick above the optimum of 10,000,000 the simplex method cycles; nothing must be proven, and soon."""
     instance = LIBRARY.generate("realistic", 572).to_json()

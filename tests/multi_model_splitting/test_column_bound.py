@@ -121,6 +121,7 @@ def test_halves_that_do_not_share_a_board_are_counted():
     assert value(blocks_on_boards(3, 6), "cpsat") == bound(blocks_on_boards(3, 6), 1000)[0] == 1000
 
 
+@pytest.mark.in_turn
 def test_the_bound_is_far_above_that_of_single_pipelines():
     # What one pipeline needs alone says little of twenty; the relaxation sees them together.
     for seed in (200, 203):

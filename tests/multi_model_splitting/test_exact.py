@@ -47,6 +47,7 @@ def fixed(instance, name, plan):
     return None if outcome.objective is None else model.objective(outcome.objective)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["synergy_w1_overlapped", "synergy_fig12_3x78000_1x78002"])
 def test_engines_agree_on_the_paper_s_instances(name):
     for objective in ("throughput", "latency"):
@@ -149,6 +150,7 @@ def test_what_only_packing_refutes():
         assert "out of resource" in result.reason
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", samples(10, 60))
 def test_replanning_writes_least_among_all_optimal_plans(sample):
     # Against listing every joint plan of tiny instances after a plan that is not optimal has been deployed.
@@ -178,6 +180,7 @@ def deployed():
     return whole, solve("joint", whole)
 
 
+@pytest.mark.in_turn
 def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(monkeypatch, deployed):
     # An engine that denies the plan it was given is not believed, and the run does not fail.
     denied = Outcome(Status.INFEASIBLE, Stop.PROVED, None, None, int)
@@ -190,6 +193,7 @@ def test_replanning_without_a_trusted_engine_returns_the_best_plan_and_says_so(m
     assert "claims INFEASIBLE, but there is a plan of" in found.notes[DISTRUSTED][0]
 
 
+@pytest.mark.in_turn
 def test_replanning_keeps_what_it_can(deployed):
     whole, first = deployed
     names = [d.name for d in whole.devices]
@@ -219,6 +223,7 @@ def test_an_optimum_that_tight_integrality_gets_wrong():
     assert optimum(instance, "mip") == optimum(instance, "cpsat") == 348_286
 
 
+@pytest.mark.in_turn
 def test_an_optimum_that_tight_rows_get_wrong():
     """With a tolerance of 1e-9 for rows CBC "proves" 67,604,670; joint and cpsat know a plan of 46,002,446 ticks."""
     instance = PROBLEM.retarget(load_instance("synergy_w4_distributed"), "latency")
@@ -237,6 +242,7 @@ def test_plans_that_differ_by_less_than_the_tolerance(name, seed):
     assert (result.status is Status.OPTIMAL) == (result.bound == result.claimed)
 
 
+@pytest.mark.in_turn
 def test_an_engine_that_runs_out_of_time_proves_nothing():
     """Stopped among its cuts CBC says "infeasible or unbounded", here of plans below 3,961,761."""
     instance = LIBRARY.generate("realistic", 12)

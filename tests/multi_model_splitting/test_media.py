@@ -239,6 +239,7 @@ def test_what_follows_from_what(seed):
             assert bound is None or other is None or bound <= other
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("seed", seeds(3, 100))
 def test_the_second_writer_states_the_same_program(seed, late):
@@ -251,6 +252,7 @@ def test_the_second_writer_states_the_same_program(seed, late):
         assert module.compared(instance, bound) == []
 
 
+@pytest.mark.in_turn
 def test_the_medium_counts_for_the_library():
     """With the ledger's plan all devices send for 1.5 times as long as the busiest radio is taken; a better plan is
     found for the medium, and replayed it is quicker, too."""

@@ -147,6 +147,7 @@ def test_the_quick_planner_repairs_an_order():
     assert worth(instance, solve("ruin_and_recreate", instance).plan) == optimum
 
 
+@pytest.mark.in_turn
 def test_offered_plans_are_where_the_search_goes_on():
     instance = LIBRARY.generate("mixed_4x4", 302)
     plan = solve("cpsat", instance).plan

@@ -88,6 +88,7 @@ def patterns(items, room):
             yield int(count @ items.value), count
 
 
+@pytest.mark.in_turn
 def test_the_heaviest_pattern_is_that_of_all_multisets():
     rng = random.Random(3)
     full = 0
@@ -201,6 +202,7 @@ def test_who_does_not_hold_the_input_sends_it():
     assert best(Patterns(instance, tables, groups, params=Joint(pattern_ends=0)), 0, 5000) == 1
 
 
+@pytest.mark.in_turn
 def test_five_large_models_on_four_large_boards_are_bounded():
     """One of the five must be cut, at the price of transfers; paths see none of that."""
     instance = LIBRARY.generate("mixed_20x16", 200)

@@ -25,6 +25,7 @@ def value(instance, result):
     return None if result.plan is None else evaluate(instance, result.plan).objective
 
 
+@pytest.mark.in_turn
 def test_fresh_seeds_end_with_the_optimum_of_brute_force():
     for seed in range(700, 720):
         instance = LIBRARY.generate("realistic", seed)

@@ -101,6 +101,7 @@ def test_figure_7_confirms_nothing_that_constants_were_derived_from():
     assert found["fig7_comm"] == found["fig7_comm_ratio"] == "close"
 
 
+@pytest.mark.in_turn
 def test_equal_plans_on_more_devices_are_one_case():
     """With every source and target on d1, four of its pipelines leave no use for a third device."""
     names = [*(f"synergy_fig11a_{n}devices_overlapped" for n in (2, 3, 4, 5)), TWO, W1]

@@ -35,6 +35,7 @@ def proven(instance, best):
     return facts, proof
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("family", ["small", "fleet"])
 def test_larger_optima_are_proven(family):
     for seed in range(6):
@@ -42,6 +43,7 @@ def test_larger_optima_are_proven(family):
         proven(instance, lagrangian.run(instance, budget()).claimed)
 
 
+@pytest.mark.in_turn
 def test_proofs_that_must_branch(monkeypatch):
     monkeypatch.setattr(producer, "LISTED", 40)
     split = 0

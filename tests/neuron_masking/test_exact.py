@@ -353,6 +353,7 @@ def test_a_thorough_search_is_never_worse_and_sometimes_better_than_the_quick_on
     assert better
 
 
+@pytest.mark.in_turn
 def test_a_fleet_keeps_the_better_mask_of_every_device():
     # The single problems find the least masks only; the plan to start from has better ones.
     instance = LIBRARY.generate("fleet", 2)

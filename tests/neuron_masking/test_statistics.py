@@ -110,6 +110,7 @@ def test_holm_by_hand():
     assert holm([]) == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("size", "true"), [(4, 0.0), (8, 0.25)])
 def test_power_is_the_share_of_simulated_studies(size, true):
     rng = np.random.default_rng(5)

@@ -288,6 +288,7 @@ def test_pictures_by_number_of_stragglers_need_two_numbers():
     assert {"fig4_final", "fig4_fluctuation", "fig5", "masks_forest"} <= found
 
 
+@pytest.mark.in_turn
 def test_page_of_a_few_real_runs(tmp_path):
     instance = study.instance("elfish_lenet_straggler4", "neurons")
     methods = ("lagrangian", "elfish_greedy")

@@ -300,6 +300,7 @@ def test_steps_of_fedprox_fit_the_cycle_and_use_it():
     assert now == pytest.approx(1.274577722 * 18 / 23)
 
 
+@pytest.mark.in_turn
 def test_fedprox_without_pull_and_dropping_without_stragglers_are_synchronous_learning():
     """All three with capable devices alone: one pass each, plain average, same draws."""
     whole = load_instance(FLEET)

@@ -61,6 +61,7 @@ def test_two_plans_agree_in_their_colours():
     assert colours("a", "b", "c") == colours("c", "a", "b")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_files_are_reproducible(tmp_path, suffix):
     first, second = (save(chart(LANES, "t"), tmp_path / f"{i}.{suffix}").read_bytes() for i in range(2))

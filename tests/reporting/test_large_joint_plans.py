@@ -59,6 +59,7 @@ def test_every_instance_names_its_best_heuristic():
     ]
 
 
+@pytest.mark.in_turn
 def test_the_small_version_has_an_instance_of_every_family():
     found = phases(quick=True)
     assert [phase.name for phase in found] == list(FAMILIES)

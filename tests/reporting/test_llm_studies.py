@@ -41,6 +41,7 @@ def test_the_library_has_clusters_of_cited_boards():
     assert all({"peak", "mem_bw", "mem"} <= found for found in items.values())
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("memory", "status"), [(10**9, "OPTIMAL"), (0, "INFEASIBLE")])
 def test_what_a_run_proves_is_certified_at_once(memory, status):
     made = registry.library("hybrid_pipeline").generate("tiny", 3)

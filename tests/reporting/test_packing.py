@@ -81,6 +81,7 @@ def test_a_report_can_be_made_while_a_sweep_goes_on(tmp_path):
     assert runs.exists()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", ["", "..", "runs.jsonl.gz", "sub", "../mine.csv", "sub/mine.csv"])
 def test_a_page_takes_nothing_away_that_is_not_its_own(tmp_path, name):
     """A page that somebody has written by hand names the files that came with it."""
@@ -164,6 +165,7 @@ def test_long_tables_are_folded_and_huge_ones_are_made_by_the_page():
     assert "T: 30 rows ([CSV](t.csv))" in page.markdown()
 
 
+@pytest.mark.in_turn
 def test_a_picture_alone_is_the_same_before_and_after_its_page_is_drawn():
     def made():
         return Section("s", figures=[small(f"f_{k}", k + 2) for k in range(3)])

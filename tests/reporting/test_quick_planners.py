@@ -66,6 +66,7 @@ def test_gap_of_a_minimum(objective, best, gap):
     assert gap_percent(record("small_0", "paper_rule", objective, sense="min"), best) == gap
 
 
+@pytest.mark.in_turn
 def test_the_small_version_has_every_problem_twice():
     names = [phase.name for phase in phases(quick=True)]
     assert len(names) == len(set(names)) == 10

@@ -100,6 +100,7 @@ def files_under_attack(tmp_path, examples):
     return counts, accepted
 
 
+@pytest.mark.in_turn
 def test_some_changed_files_are_read_or_refused(tmp_path):
     counts, _ = files_under_attack(tmp_path, 300)
     assert counts["refused"] > 100
@@ -229,6 +230,7 @@ def lines_under_attack(folder, number_of_lines, seed_of_lines):
     return read, len(broken)
 
 
+@pytest.mark.in_turn
 def test_a_report_is_made_of_hostile_lines(tmp_path):
     read, broken = lines_under_attack(tmp_path / "runs", FEW, 1)
     assert read > 5

@@ -45,6 +45,7 @@ def test_against_brute_force(engine):
         assert outcome.bound == best, seed
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("engine", ENGINES)
 def test_time_limit_is_never_optimal(engine):
     """A market-split problem that needs far longer than its limit; PuLP itself may call this Optimal."""

@@ -29,6 +29,7 @@ def test_a_plan_to_start_from_is_the_first_plan_and_named_where_nobody_finds_a_b
     assert record.proved_by in methods["portfolio"].members
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_record_names_who_found_the_plan_and_who_proved_the_bound(problem):
     record = run_method(registry.library(problem).generate("small", 3), "portfolio", Budget(2.0), isolate=False)

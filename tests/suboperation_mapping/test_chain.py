@@ -126,6 +126,7 @@ def test_updates_run_beside_what_comes_next():
     assert 18 * WORK <= proven(data) <= 18 * WORK + 10
 
 
+@pytest.mark.in_turn
 def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     """What weights cannot see: one share, all of FP and BP on the critical path, no transfer worth its time.
 
@@ -196,6 +197,7 @@ def chains_of(data, shortcuts=False):
             continue
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(12, 300))
 def test_arrays_have_the_moves_of_the_writer(seed):
     """State by state and move by move: of random networks, and of a residual block."""
@@ -241,6 +243,7 @@ def test_a_beam_makes_a_plan_of_any_network(seed):
         assert mapped.makespan * UNIT >= root.value
 
 
+@pytest.mark.in_turn
 def test_an_accelerator_waits_between_fp_and_what_follows():
     """Nothing is fused. Two shares; the first layer only fits one FPGA, the second one only the two others.
 
@@ -288,6 +291,7 @@ def any_proof(chain, rng, coarse):
     return {"weights": found, "grid": [max(1, rng.randint(coarse // 2, coarse)) for _ in range(last)]}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(12, 300))
 def test_no_proof_is_above_a_plan(seed):
     """Whatever the weights and the grid: a bound above the makespan of a plan of the ratio is refused."""
@@ -314,6 +318,7 @@ def test_no_proof_is_above_a_plan(seed):
                 assert outlived(chain, least + 1, any_proof(chain, rng, least // 20)) is not None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(10, 200))
 @pytest.mark.parametrize("labels", [300, 10**5])
 def test_a_tree_ends_with_the_optimum_of_the_chain(seed, labels):
@@ -352,6 +357,7 @@ def test_a_tree_without_time_is_not_over():
     assert tree.bound == 22 * WORK  # by hand: all on one accelerator
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(4, 60))
 def test_a_damaged_proof_proves_nothing_more(seed):
     """The best bound is proven; one more is not, by no change of the proof."""
@@ -447,6 +453,7 @@ class Halves(Cutter):
         return high - low
 
 
+@pytest.mark.in_turn
 def test_four_accelerators_have_boxes_along_chains():
     """Both methods prove no more than a plan has; the certificate holds, though shares are left out of some chains."""
     rng = random.Random(3)

@@ -424,6 +424,7 @@ def enumerated(timing, storage, checked, reading, location, end, available, bloc
     return best and best[-1]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("reading", READINGS)
 def test_branch_and_bound_is_enumeration(reading):
     # Few different numbers, equal accelerators, zeros and a DRAM that binds: ties everywhere, at scales up to 10^6.

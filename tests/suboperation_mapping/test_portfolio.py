@@ -24,6 +24,7 @@ def budget(seconds=60.0, seed=0, **options):
     return Budget(time_s=seconds, seed=seed, **options).start()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("family", "seed"), [("small", 5001), ("branching", 5003), ("tiny", 1)])
 def test_the_annealing_is_the_method_of_that_name_round_by_round(family, seed):
     # Whatever the time, then: as long as it is alone, who runs the method for as long has no better plan.
@@ -126,6 +127,7 @@ def test_a_plan_of_others_is_learned():
     assert state.news == [plan]
 
 
+@pytest.mark.in_turn
 def test_parameters_reach_the_members():
     assert {"hot", "question_s", "window", "eager", "prices"} <= set(METHODS["portfolio"].defaults)
     instance = LIBRARY.generate("small", 5)

@@ -197,6 +197,7 @@ def cases(draw):
     return instance, ratio, draw(st.integers(0, 2**32 - 1))
 
 
+@pytest.mark.in_turn
 @settings(max_examples=300, deadline=None)
 @given(cases())
 def test_compiled_timing_and_memory_equal_the_evaluator(case):
