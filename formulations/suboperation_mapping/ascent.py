@@ -18,7 +18,7 @@ from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
-from mapgap.problems.suboperation_mapping.certificate import CHAIN, SHORTCUTS
+from mapgap.problems.suboperation_mapping.certificate import CHAIN, COUNTED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 
@@ -72,8 +72,10 @@ class Ascent:
     def diagram(self) -> Diagram:
         """What comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
         # What is remembered of a shortcut is two places more in a state, beside those of the shares.
-        few = len(self.instance["accelerators"]) ** (len(self.ratio) + 2) <= self.params.spreads
-        return Diagram(Chain(self.instance, self.ratio, few and self.root is not None, self.most))
+        devices = len(self.instance["accelerators"])
+        few = devices ** (len(self.ratio) + 2) <= self.params.spreads
+        shortcuts, counted = few and self.root is not None, devices > self.params.told_apart
+        return Diagram(Chain(self.instance, self.ratio, shortcuts, self.most, counted))
 
     @property
     def over(self) -> bool:
@@ -93,7 +95,7 @@ class Ascent:
 
     def weigh(self, diagram: Diagram) -> Weighed:
         """The best weights of a diagram, those of a chain with shortcuts from those of one without."""
-        kind = SHORTCUTS if diagram.chain.opened else CHAIN
+        kind = SHORTCUTS if diagram.chain.opened else COUNTED if diagram.chain.counted else CHAIN
         if self.root is None or self.weighed != kind:
             point = None if self.root is None else self.root.point
             self.root, self.weighed = diagram.weights(self.goal, 2 * self.params.rounds, (), point), kind

@@ -4,13 +4,15 @@ The states of a step are the product of *sorts*: what is known of FP and of BP i
 *spread*), one in which those of alike shares rise, or nothing; what is remembered for a shortcut both places of a
 layer, or nothing. The moves of a state are as many as those of all others, so an array of a step has an axis for each
 part of the state and one for the moves; some of them do not exist. A cost is the sum of tables for single shares,
-looked up for all spreads at once.
+looked up for all spreads at once. Where shares are counted, spreads of FP are those that are left when accelerators are
+named by what they have, and states with other names are not reached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Sorts = tuple[str, ...]
 NOTHING, PLACE, SPREAD, RISING, PLACES = "nothing", "place", "spread", "rising", "places"
+FRONT = "front"  #: a spread of FP, a sort of its own as accelerators may be named by what they have of it
 START: Sorts = (NOTHING, NOTHING)
 
 
@@ -66,18 +69,20 @@ class Arrays:
 
     def __init__(self, chain: Chain) -> None:
         self.chain, self.n, self.m = chain, len(chain.places), len(chain.shares)
+        self.one = np.eye(self.n, dtype=np.int64)
         self.spreads = np.array(chain.spreads, np.int64)
         self.rising = np.array([j for j, c in enumerate(chain.rising()) if c])  # which of these
-        self.fronts = {SPREAD: self.spreads, RISING: self.spreads[self.rising]}
+        self.ways = {FRONT: self.spreads, RISING: self.spreads[self.rising]}  # moves that choose a spread of FP
+        self.fronts = {sort: np.unique(self.named(those)[0], axis=0) for sort, those in self.ways.items()}
         lengths = {sort: len(those) for sort, those in self.fronts.items()}
-        self.size = {NOTHING: 1, PLACE: self.n, PLACES: self.n**2, **lengths}
-        self.one = np.eye(self.n, dtype=np.int64)
+        self.size = {NOTHING: 1, PLACE: self.n, PLACES: self.n**2, SPREAD: len(self.spreads), **lengths}
+        self.known_states: dict[tuple[Sorts, bool], Whole] = {}
         self.on = self.one[self.spreads]  # by spread and share its place, as a row of 0 and 1
         self.none = np.zeros(self.n, np.int64)
         self.known: dict[int, Whole] = {}
 
-    def steps(self) -> list[Step]:
-        found, sorts, kept = list[Step](), START, NOTHING
+    def steps(self) -> Iterator[Step]:
+        sorts, kept = START, NOTHING
         for k, step in enumerate(self.chain.steps):
             made: Callable[..., Step] = getattr(self, step.func.__name__)
             one = made(k, sorts, *step.args[1:], **step.keywords)
@@ -85,8 +90,7 @@ class Arrays:
             if len(self.chain.origin) > len(START):
                 one = self.remembering(k, one, kept)
                 kept = one.sorts[-1]
-            found.append(one)
-        return found
+            yield one
 
     def remembering(self, k: int, step: Step, kept: str) -> Step:
         """With an axis for what is remembered, as :meth:`~.chain_shortcuts.Shortcuts.remembering`."""
@@ -127,6 +131,48 @@ class Arrays:
             return added[:, :few]
         return np.hstack([added[:, :few], added[:, few : few + late] + added[:, -late:]])
 
+    # ---- states ----
+
+    def named(self, *parts: Whole) -> list[Whole]:
+        """States, one a row, with accelerators and shares in the order of :meth:`~.chain_moves.Moves.named`."""
+        if not self.chain.counted:
+            return [*parts]
+        rows, cuts = np.hstack(parts), np.cumsum([part.shape[1] for part in parts])
+        runs = [
+            [end - part.shape[1] + b for b in run]
+            for part, end in zip(parts, cuts, strict=True)
+            for run in (self.chain.runs if part.shape[1] == self.m else [[0]] * part.shape[1])
+        ]
+        held, here = np.zeros((len(rows), self.n), np.int64), np.arange(len(rows))[:, None]
+        for run in runs:
+            held = held * (self.m + 1) + self.one[rows[:, run]].sum(axis=1)
+        rank, name = np.array(self.chain.rank), np.zeros((len(rows), self.n), np.int64)
+        for q in {*self.chain.like}:
+            own = np.array([a for a in self.chain.places if self.chain.like[a] == q])
+            name[here, own[np.argsort(-held[:, own], axis=1, kind="stable")]] = own
+        found = name[here, rows]
+        for run in runs:
+            found[:, run] = np.argsort(rank)[np.sort(rank[found[:, run]], axis=1)]
+        return np.split(found, cuts[:-1], axis=1)
+
+    def number(self, sorts: Sorts, chosen: bool) -> Whole:
+        """The numbers of states with both parts, the first one a way to choose it or a front, when they have names."""
+        if (sorts, chosen) not in self.known_states:
+            alone = {NOTHING: np.zeros((1, 0), np.int64), PLACE: np.arange(self.n)[:, None], SPREAD: self.spreads}
+            first, second = ((self.ways if chosen else self.fronts) | alone)[sorts[0]], alone[sorts[1]]
+            both = self.named(np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1)))
+            fronts = self.found((self.fronts | alone)[sorts[0]], both[0])
+            self.known_states[sorts, chosen] = fronts * len(second) + self.found(second, both[1])
+        return self.known_states[sorts, chosen]
+
+    def found(self, tuples: Whole, rows: Whole) -> Whole:
+        """Which of some tuples of places each row is."""
+        power = self.n ** np.arange(rows.shape[1])[::-1]
+        codes = tuples @ power
+        order = np.argsort(codes)
+        found: Whole = order[np.searchsorted(codes[order], rows @ power)]
+        return found
+
     # ---- tables ----
 
     def moved(self, o: Any, p: Any) -> Whole:
@@ -139,6 +185,23 @@ class Arrays:
             places = self.chain.places
             self.known[size] = np.array([[self.chain.ticks(size, i, a) for a in places] for i in places], np.int64)
         return self.known[size]
+
+    def stays(self, before: Whole, own: Whole) -> Flags:
+        """By spread before, own one and share: whether one that is counted is where it was."""
+        found = np.zeros((len(before), *own.shape), np.bool_)
+        for run in self.chain.runs:
+            there = self.one[before[:, run]].sum(axis=1)
+            for j, b in enumerate(run):
+                sooner = (own[:, run[:j]] == own[:, [b]]).sum(axis=1)
+                found[:, :, b] = there[:, own[:, b]] > sooner
+        return found
+
+    def read(self, o: Any, p: Any, stays: Flags, own: Whole) -> Whole:
+        """The transfers of shares that are counted, on places ``own``."""
+        table = self.moved(o, p)
+        least = np.where(np.eye(self.n, dtype=np.bool_), table.max(), table).min(axis=0)
+        found: Whole = np.where(stays, np.diag(table)[own], least[own])
+        return found
 
     def compute(self, o: Any) -> Whole:
         return np.array([self.chain.compute(o, a) for a in self.chain.places], np.int64)
@@ -167,9 +230,15 @@ class Arrays:
         pairs: Flags | None = None,
         numbers: Whole | None = None,
         exist: Flags | None = None,
+        chosen: bool = False,
     ) -> Step:
-        """A step of the states and moves of ``to``: the numbers that it adds, side by side, whatever they depend on."""
+        """A step of the states and moves of ``to``: the numbers that it adds, side by side, whatever they depend on.
+
+        Moves have ``chosen`` a spread of FP, whose number is that among all ways, or it is that of before.
+        """
         shape = to.shape
+        if self.chain.counted:
+            to = self.number(sorts, chosen)[to]
         full = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
         if self.chain.late and self.chain.inner(k):
             full, pairs = self.with_late(full, pairs)
@@ -190,9 +259,13 @@ class Arrays:
             return [time, work, none, since, none + time.min(axis=-1, keepdims=True)], None
         return [time, work, work, since, none], np.concatenate([pairs, pairs], axis=-1)
 
+    def count(self, sorts: Sorts) -> int:
+        """How many states there are."""
+        return prod(self.size[sort] for sort in sorts)
+
     def states(self, sorts: Sorts) -> Whole:
         """The numbers of states by both parts, with an axis for moves."""
-        return np.arange(self.size[sorts[0]] * self.size[sorts[1]]).reshape(*(self.size[s] for s in sorts), 1)
+        return np.arange(self.count(sorts)).reshape(*(self.size[sort] for sort in sorts), 1)
 
     # ---- steps: axes are the part of FP, that of BP, and moves ----
 
@@ -213,16 +286,33 @@ class Arrays:
             ticks = ticks + self.moved(o, ("BP", inner, -1))
             return self.step(k, sorts, to, np.zeros(1, np.int64), self.at(ticks))
         if inner is not None:
-            ticks = ticks + self.moved(o, ("BP", inner, b))[self.spreads[:, b]]
+            ticks = ticks + self.loss(o, inner, b)
         pairs = np.zeros((self.n, self.m, self.n), np.bool_)
         pairs[:, b] = self.one
         return self.step(k, sorts, to, np.zeros(self.m, np.int64), self.at(ticks), self.none, pairs=pairs)
 
+    def loss(self, o: Any, inner: int, b: int) -> Whole:
+        """The loss that WU of a share reads: by spread of BP of the next layer, and own place."""
+        if not self.chain.counted:
+            return self.moved(o, ("BP", inner, b))[self.spreads[:, b]]
+        there = self.one[self.spreads[:, self.chain.run_of[b]]].max(axis=1) > 0
+        return self.read(o, ("BP", inner, b), there, np.arange(self.n))
+
     def backward(self, here: int, inner: int | None, front: Whole) -> Whole:
         """The time of shares in BP: by spread of FP, state of BP, spread and share."""
         own, found = self.spreads, list[Whole]()
+        split = inner is not None and self.chain.split(inner)
+        own_stays, loss_stays = (self.stays(those, own) for those in (front, own if split else own[:0]))
         for b in range(self.m):
             o = ("BP", here, b)
+            if self.chain.counted:
+                time = self.compute(o)[own[:, b]] + self.read(o, ("FP", here, b), own_stays[..., b], own[:, b])[:, None]
+                if split:
+                    time = time + self.read(o, ("BP", inner, b), loss_stays[..., b], own[:, b])
+                elif inner is not None:
+                    time = time + self.moved(o, ("BP", inner, -1))[:, own[:, b]]
+                found.append(time)
+                continue
             table = (self.compute(o) + self.moved(o, ("FP", here, b)))[:, None]
             if inner is not None and self.chain.split(inner):
                 table = table + self.moved(o, ("BP", inner, b))
@@ -241,10 +331,11 @@ class Arrays:
 
     def spread(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
         o, i2 = ("FP", after, -1), np.arange(self.n)[:, None]
-        ticks = np.sum([self.moved(o, ("FP", here, b))[c] for b, c in enumerate(self.fronts[RISING].T)], axis=0)
+        ticks = np.sum([self.moved(o, ("FP", here, b))[c] for b, c in enumerate(self.ways[RISING].T)], axis=0)
         to = np.arange(len(self.rising)) * self.n + i2
         to = np.broadcast_to(to, (self.n, *to.shape))
-        return self.step(k, (RISING, PLACE), to, ticks.T[:, None, :, None], self.none, numbers=self.rising)
+        after = RISING, PLACE
+        return self.step(k, after, to, ticks.T[:, None, :, None], self.none, numbers=self.rising, chosen=True)
 
     def back(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
         loads = self.loads(self.backward(here, after, self.fronts[RISING]))
@@ -259,19 +350,19 @@ class Arrays:
     @cached_property
     def exist(self) -> Flags:
         """Whether shares that are alike rise in both, with axes as :meth:`both`."""
-        front, own = self.fronts[RISING], self.spreads
+        front, own, rank = self.fronts[RISING], self.spreads, np.array(self.chain.rank)
         found = np.ones((len(front), len(own)), np.bool_)
         for b in self.chain.alike_shares:
-            found &= (front[:, b] < front[:, b + 1])[:, None] | (own[:, b] <= own[:, b + 1])
+            found &= (front[:, b] != front[:, b + 1])[:, None] | (rank[own[:, b]] <= rank[own[:, b + 1]])
         return found[:, None]
 
     def join(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
-        s, a = np.arange(len(self.rising)), np.arange(self.n)
+        s, a = np.arange(self.size[RISING]), np.arange(self.n)
         to = np.broadcast_to((s[:, None] * self.n + a)[:, None], (len(s), len(self.spreads), self.n))
         return self.step(k, (RISING, PLACE), to, self.alone(self.gathered(fused, inner), self.one))
 
     def begin(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
-        s, a = len(self.rising), np.arange(self.n)
+        s, a = self.size[RISING], np.arange(self.n)
         own = self.moved(("BP", fused, -1), ("FP", fused, -1)).T
         since = (self.compute(("FP", fused, -1)) + self.forward(inner, fused))[:, None]
         to = np.broadcast_to(a * self.n + a[:, None], (s, self.n, self.n))
@@ -307,8 +398,8 @@ class Arrays:
     # ---- the tail ----
 
     def spread_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
-        sort, sizes = RISING if inner is None else SPREAD, range(self.m)
-        own = self.fronts[sort]
+        sort, sizes = RISING if inner is None else FRONT, range(self.m)
+        own = self.ways[sort]
         on = self.one[own]
         time = np.stack([self.compute(("FP", here, b))[own[:, b]] for b in sizes], axis=-1)
         holds, loads = on.max(axis=1), np.einsum("cb,cba->ca", time, on)
@@ -316,8 +407,7 @@ class Arrays:
             both, work, there = time[None], loads[None], np.zeros((1, 1, self.n), np.int64)
         else:
             front = self.fronts[sorts[0]]
-            moved = [self.moved(("FP", inner, b), ("FP", here, b)).T[front[:, b]][:, own[:, b]] for b in sizes]
-            read = np.stack(moved, axis=-1)  # by spread of the inner layer, and own one
+            read = np.stack([self.forth(inner, here, b, front, own) for b in sizes], axis=-1)
             both, work = time + read, loads + np.einsum("cob,cba->coa", read, self.one[front])
             there = self.one[front].max(axis=1)[:, None]
         soonest = np.where(there > 0, time.min(axis=-1)[:, None], both.min(axis=-1)[..., None])
@@ -326,7 +416,15 @@ class Arrays:
         to = np.arange(len(own)) * rest + np.arange(rest)[:, None]
         to = np.broadcast_to(to, (self.size[sorts[0]], *to.shape))
         numbers = self.rising if inner is None else None
-        return self.step(k, (sort, sorts[1]), to, *(part[:, None] for part in (both, work, since)), numbers=numbers)
+        parts = (part[:, None] for part in (both, work, since))
+        return self.step(k, (sort, sorts[1]), to, *parts, numbers=numbers, chosen=True)
+
+    def forth(self, inner: int, here: int, b: int, front: Whole, own: Whole) -> Whole:
+        """What FP of a share reads of the layer before: by spread of FP, and that of this layer."""
+        o, p = ("FP", inner, b), ("FP", here, b)
+        if not self.chain.counted:
+            return self.moved(o, p).T[front[:, b]][:, own[:, b]]
+        return self.read(o, p, self.stays(own, front)[..., b], front[:, b]).T
 
     def back_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
         time = self.backward(here, inner, self.fronts[sorts[0]])

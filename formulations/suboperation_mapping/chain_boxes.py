@@ -8,26 +8,78 @@ left out: what is left has to be done in every ratio of the box, whatever is don
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import accumulate, groupby
-from math import comb, prod
+from itertools import accumulate, groupby, product
+from math import comb, factorial, prod
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import LowCutter, contains, roots, single
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Group
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate.alike import equal
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 
-def moves(runs: Sequence[int], devices: int) -> int:
-    """Of a step between fused layers at most: places of FP, of a fused BP, and of BP; of runs of alike shares."""
-    fronts: int = prod(comb(number + devices - 1, number) for number in runs)
-    return fronts * int(devices ** (1 + sum(runs)))
+class Devices(NamedTuple):
+    """How many there are, and where a chain counts shares, how many of each class of equal ones."""
+
+    number: int
+    members: tuple[int, ...] = ()
+
+
+def devices_of(instance: dict[str, Any], params: Params) -> Devices:
+    """As chains have them."""
+    places = range(len(instance["accelerators"]))
+    if len(places) <= params.told_apart:
+        return Devices(len(places))
+    classes = Counter(next(b for b in places if equal(instance, b, a)) for a in places)
+    return Devices(len(places), tuple(sorted(classes.values())))
+
+
+@cache
+def moves(runs: Sequence[int], devices: Devices) -> int:
+    """Of a step between fused layers at most: places of FP, of BP, and of a fused BP; of runs of alike shares.
+
+    Those that are counted are orbits of these places, by Burnside's lemma: an exchange leaves them as they are if what
+    it exchanges has the same shares.
+    """
+    number = devices.number
+    if not devices.members:
+        return prod(comb(run + number - 1, run) for run in runs) * int(number ** (1 + sum(runs)))
+    found = Fraction(0)
+    for kinds in product(*map(cycles, devices.members)):
+        every = [length for lengths in kinds for length in lengths]
+        found += Fraction(every.count(1) * prod(ways(run, every) for run in runs) ** 2, prod(map(centralizer, kinds)))
+    return int(found)
+
+
+def cycles(members: int, most: int | None = None) -> list[tuple[int, ...]]:
+    """Lengths of the cycles of permutations, falling."""
+    if not members:
+        return [()]
+    lengths = range(1, min(members, most or members) + 1)
+    return [(length, *rest) for length in lengths for rest in cycles(members - length, length)]
+
+
+def centralizer(lengths: tuple[int, ...]) -> int:
+    """Of so many permutations one has cycles of these lengths."""
+    return prod(length**count * factorial(count) for length, count in Counter(lengths).items())
+
+
+def ways(shares: int, lengths: Sequence[int]) -> int:
+    """To place alike shares so that all accelerators of a cycle have equally many."""
+    found = [1] + [0] * shares
+    for length in lengths:
+        for n in range(length, shares + 1):
+            found[n] += found[n - length]
+    return found[shares]
 
 
 @cache
@@ -36,30 +88,50 @@ def cut(shares: int) -> tuple[tuple[int, ...], ...]:
     return ((),) if not shares else tuple((n, *rest) for n in range(1, shares + 1) for rest in cut(shares - n))
 
 
+Work = tuple[int, ...]  #: of a share, by its number of samples
+
+
+def work_of(instance: dict[str, Any]) -> Work:
+    """What shares take on all accelerators, one after the other."""
+    tables = [
+        table
+        for layer in instance["layers"]
+        if layer["kind"] == "split"
+        for phase in ("fp", "bp", "wu")
+        for table in layer[phase] or ()
+    ]
+    return (0, *map(sum, zip(*tables, strict=True)))
+
+
 @lru_cache(10_000)
-def narrowed(groups: Box, devices: int, most: int) -> Box:
-    """The box, or a larger one whose chain has moves few enough, that of most samples; no groups if there is none.
+def narrowed(groups: Box, devices: Devices, work: Work, most: int) -> Box:
+    """The box, or a larger one whose chain has moves few enough, that of most work; no groups if there is none.
 
     Shares next to each other are made alike, or the last ones have a least number of 0: these are left out.
     """
     shares = [(g.low, g.high) for g in groups for _ in range(g.number)]
     best, found = -1, tuple[Group, ...]()
     for kept in range(len(shares), 0, -1):
-        for runs in cut(kept) if moves([kept], devices) <= most else ():
+        for runs in cut(kept) if moves((kept,), devices) <= most else ():
             ends = list(accumulate(runs))
             limits = [(shares[end - 1][0], shares[end - n][1]) for end, n in zip(ends, runs, strict=True)]
-            samples = sum(low * n for (low, _), n in zip(limits, runs, strict=True))
-            alike = [sum(n for n, _ in those) for _, those in groupby(zip(runs, limits, strict=True), itemgetter(1))]
-            if samples > best and moves(alike, devices) <= most:
+            done = sum(work[low] * n for (low, _), n in zip(limits, runs, strict=True))
+            alike = (sum(n for n, _ in those) for _, those in groupby(zip(runs, limits, strict=True), itemgetter(1)))
+            if done > best and moves(tuple(alike), devices) <= most:
                 every = [limit for limit, n in zip(limits, runs, strict=True) for _ in range(n)]
                 every += [(0, high) for _, high in shares[kept:]]
-                best, found = samples, tuple(Group(*limit, len(list(those))) for limit, those in groupby(every))
+                best, found = done, tuple(Group(*limit, len(list(those))) for limit, those in groupby(every))
     return found
 
 
-def samples(groups: Box) -> int:
-    """Of all shares at least."""
-    return sum(g.low * g.number for g in groups)
+def least(groups: Box, work: Work) -> int:
+    """The work of all shares at least."""
+    return sum(work[g.low] * g.number for g in groups)
+
+
+def most_moves(groups: Box, params: Params) -> int:
+    """That a step of a chain may have."""
+    return params.widest_alone if single(groups) else params.widest
 
 
 def chains(instance: Instance, params: Params) -> bool:
@@ -67,9 +139,9 @@ def chains(instance: Instance, params: Params) -> bool:
 
     Where nothing is fused no share is left out: then all of them have.
     """
-    devices = len(instance.accelerators)
-    few = moves([1], devices) <= params.widest if fused(instance) else devices**devices <= params.spreads
-    return few and chained(instance.to_json())
+    devices, data = len(instance.accelerators), instance.to_json()
+    few = moves((1,), devices_of(data, params)) <= params.widest if fused(instance) else devices**devices <= params.spreads
+    return few and chained(data)
 
 
 def fused(instance: Instance) -> bool:
@@ -79,7 +151,7 @@ def fused(instance: Instance) -> bool:
 
 def ascent_of(instance: dict[str, Any], groups: Box, goal: int, params: Params) -> Ascent:
     """What bounds the ratios of a box."""
-    kept = narrowed(groups, len(instance["accelerators"]), params.widest)
+    kept = narrowed(groups, devices_of(instance, params), work_of(instance), most_moves(groups, params))
     low, high = ([group[end] for group in kept for _ in range(group.number) if group.low] for end in (0, 1))
     return Ascent(instance, low, goal, params, high)
 

@@ -59,29 +59,34 @@ class Diagram:
     """The moves of a chain as arrays: ``(to, added, where those of each state begin)`` of every step."""
 
     def __init__(self, chain: Chain) -> None:
-        arrays = Arrays(chain)
-        self.chain, steps = chain, arrays.steps()
-        self.last, self.places, self.shares = len(steps), len(chain.places), len(chain.shares)
+        self.chain, arrays = chain, Arrays(chain)
+        self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
         self.few = self.shares + chain.timed  # weights of the tail
         self.steps, self.numbers = list[tuple[Whole, Whole, Whole]](), list[Whole]()  # by move, which of its state
-        self.turning = [step.turns for step in steps]  # by step, whether moves of a state lead to different ones
+        self.turning = list[bool]()  # by step, whether moves of a state lead to different ones
         self.barred: dict[int, NDArray[np.bool_]] = {}  # by step, which moves are left out
         self.pairs = list[NDArray[np.bool_] | None]()
-        states = [*(len(step.to) // step.each for step in steps), arrays.states(steps[-1].sorts).size]
-        here = np.ones(1, np.bool_)  # which states can be reached
-        for step, after in zip(steps, states[1:], strict=True):
+        here, states = np.ones(1, np.bool_), [1]  # which states can be reached
+        for step in arrays.steps():
+            states.append(arrays.count(step.sorts))
+            self.turning.append(step.turns)
             kept = np.repeat(here, step.each) & (True if step.exist is None else step.exist)
             count = kept.reshape(-1, step.each).sum(axis=1)
             self.steps.append((step.to[kept], step.added[kept], np.append(0, np.cumsum(count))))
             self.numbers.append(np.tile(step.numbers, len(here))[kept])
             self.pairs.append(None if step.pairs is None else step.pairs[kept])
-            here = np.zeros(after, np.bool_)
+            here = np.zeros(states[-1], np.bool_)
             here[self.steps[-1][0]] = True
         self.costs = [arrays.cost(k, added) for k, (_, added, _) in enumerate(self.steps)]
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
         layers = [k for k in inside if k == inside[0] or (k < self.last and self.spreads(k))]
         self.turns = layers if chain.fold is not None else []  # where weights may rise
         self.turn = np.searchsorted(self.turns, np.arange(self.last + 1), side="right") - 1  # the last one, by step
+        like = np.array(chain.like)
+        first = [run[0] for run in chain.runs for _ in run] if chain.counted else chain.shares
+        shared = [np.array(first), *(self.shares + like + n for n in range(0, chain.timed, self.places))]
+        shared += [self.few + like + n * self.places for n in range(len(self.turns))]
+        self.shared = np.concatenate(shared)  # by weight, which one it is: those of alike ones, where these are counted
         self.moves, self.offsets = self.joined(), np.cumsum([0, *states])
         self.first_move = np.cumsum([0, *(len(to) for to, *_ in self.steps)])
 
@@ -146,24 +151,31 @@ class Diagram:
 
     def weights(self, goal: int, rounds: int, known: Sequence[Cut] = (), point: Vector | None = None) -> Weighed:
         """The best weights, by cutting planes, half way to the best point; from known cuts and a point."""
-        few = self.few
+        few, width = self.few, len(self.shared)
+        own = np.unique(self.shared)  # weights that others may share
         master = MatrixModel()
         height = master.column(upper=4.0, cost=-1.0)
-        columns = [master.column() for _ in range(few + self.places * len(self.turns))]
-        master.row([(j, 1.0) for j in columns[:few]], upper=1.0)
+        columns = [master.column() for _ in own]
+
+        def entries(slopes: Vector) -> list[tuple[int, float]]:
+            """Of a sum of all weights."""
+            sums = np.bincount(self.shared, slopes, width)[own]
+            return [(j, y) for j, y in zip(columns, sums.tolist(), strict=True) if y]
+
+        every = np.arange(width)
+        master.row(entries(every < few), upper=1.0)
         if self.turns:
-            master.row([(j, 1.0) for j in columns[self.shares :]], upper=1.0)
+            master.row(entries(every >= self.shares), upper=1.0)
         relaxation, cuts = Relaxation(master), list[Cut]()
 
         def enter(cut: Cut) -> None:
-            slopes = (-cut.slopes / goal).tolist()
-            relaxation.row([(height, 1.0), *zip(columns, slopes, strict=True)], upper=cut.constant / goal)
+            relaxation.row([(height, 1.0), *entries(-cut.slopes / goal)], upper=cut.constant / goal)
             cuts.append(cut)
 
         for cut in known:
             enter(cut)
         if point is None:
-            point = np.zeros(len(columns))
+            point = np.zeros(width)
             point[:few] = 1.0 / few
             point[few : few + self.places] = self.shares / self.places / few
         best, mix = self.weighed_at(point), list[float]()
@@ -178,7 +190,9 @@ class Diagram:
             mix = np.abs(outcome.duals[-len(cuts) :]).tolist()
             if outcome.values[height] - best.value / (UNIT * goal) < CLOSE or best.value >= UNIT * goal:
                 break
-            step = np.array([outcome.values[j] for j in columns])
+            step = np.zeros(width)
+            step[own] = [outcome.values[j] for j in columns]
+            step = step[self.shared]
             point = step if turn < 3 else 0.5 * (step + best.point)
         return best._replace(mix=list(zip(mix, cuts, strict=False)))
 

@@ -76,7 +76,7 @@ class Tree:
     def climb(self, diagram: Diagram, target: int, budget: Budget) -> bool:
         """Ask labels of the weakest leaf for a target, or divide it; ``False`` if neither can be done."""
         leaf = self.leaves[0][2]
-        if leaf.asked < target and self.by_labels(diagram, leaf, target, budget):
+        if leaf.asked < target and not diagram.chain.counted and self.by_labels(diagram, leaf, target, budget):
             return True
         if budget.exhausted:  # labels had no time: they say nothing of the leaf
             leaf.asked = 0

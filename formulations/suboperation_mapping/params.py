@@ -77,10 +77,14 @@ class Chains(Params):
     Attributes
     ----------
     widest : int
-        Moves of a step between fused layers, above which shares are left out of a chain.
+        Moves of a step between fused layers, above which shares are made alike or left out of the chain of a box.
+    widest_alone : int
+        The same of a ratio alone.
     spreads : int
         Ways to place the shares of a layer, and both parts of what is remembered, above which there are no shortcuts;
         where nothing is fused, of two layers, above which there is no chain.
+    told_apart : int
+        Accelerators up to which equal ones are told apart everywhere along a chain; above, no leaf has labels.
     labels : int
         Moves of labels, above which a leaf is not bounded by labels.
     rounds : int
@@ -93,8 +97,10 @@ class Chains(Params):
         A step above the bound of a chain, as a part of the goal.
     """
 
-    widest: int = 170_000
+    widest: int = 70_000
+    widest_alone: int = 340_000
     spreads: int = 81
+    told_apart: int = 3
     labels: int = 10_000
     rounds: int = 12
     tried: int = 4

@@ -6,8 +6,9 @@ in ``" order"`` asks for the program with orders. A key like ``"33-63x1,1-31x2"`
 that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box need no program of their own. Equal
 accelerators have common variables in it; a key that ends in ``" apart"`` asks for the program in which the first one of
 each class has its own (:mod:`~.alike`). A key of a ratio or a box that ends in ``" chain"`` has no tree but what
-:mod:`~.chain` needs; so has one that ends in ``" shortcuts"``, whose chain has these (:mod:`~.chain_shortcuts`). Shares
-of such a box may have 0 samples at least: they are left out, and need not be there.
+:mod:`~.chain` needs; so has one that ends in ``" shortcuts"``, whose chain has these (:mod:`~.chain_shortcuts`), or in
+``" counted"``, whose chain counts alike shares on each accelerator. Shares of such a box may have 0 samples at least:
+they are left out, and need not be there.
 
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
@@ -54,7 +55,8 @@ SENSE = "min"
 APART = " apart"
 CHAIN = " chain"
 SHORTCUTS = " shortcuts"
-CHAINS = (CHAIN, SHORTCUTS)
+COUNTED = " counted"
+CHAINS = (CHAIN, SHORTCUTS, COUNTED)
 ORDER = " order"
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
@@ -96,7 +98,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
 def along(instance: dict[str, Any], groups: Sequence[tuple[int, int, int]], kind: str) -> Chain:
     """The chain of all ratios of a box, without the shares that may have no samples."""
     low, high = ([group[end] for group in groups for _ in range(group[2]) if group[0]] for end in (0, 1))
-    return Chain(instance, low, kind == SHORTCUTS, high)
+    return Chain(instance, low, kind == SHORTCUTS, high, kind == COUNTED)
 
 
 def box(name: str) -> Box:

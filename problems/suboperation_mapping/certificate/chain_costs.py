@@ -3,36 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, product
+from itertools import chain, combinations_with_replacement, pairwise, product
 from typing import Any
 
+from .alike import equal
 from .graph import Graph
 
 State = tuple[Any, ...]
 Label = tuple[int, ...]
 Move = tuple[State, Label, tuple[tuple[int, int], ...]]  # the state after it, what it adds, shares on accelerators
 NEVER = 1 << 60  #: the start of nothing
+ELSEWHERE = -1  #: the place of a share that is on another accelerator than the one that reads it
 
 
 class Costs(Graph):
     """Steps are functions from a state to its moves, ``None`` in the place of those that :meth:`rising` does without.
 
     States are pairs of places, of FP and of BP. Shares have the samples of ``ratio`` at least and of ``most`` at most.
+
+    Attributes
+    ----------
+    counted : bool
+        Alike shares are counted on every accelerator, and equal accelerators are told apart by what they have only.
+    like : list of int
+        Of every accelerator the first equal one; itself where nothing is counted.
+    runs : list of list of int
+        Shares that are alike.
+    spreads : list of tuple of int
+        Places of all shares; in runs that are counted they rise, by class.
     """
 
-    def __init__(self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = ()) -> None:
+    def __init__(
+        self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = (), counted: bool = False
+    ) -> None:
         super().__init__(instance, tuple(ratio))
-        self.most = tuple(most) or self.ratio
+        self.most, self.counted = tuple(most) or self.ratio, counted
+        self.like = [next(b for b in self.places if b == a or counted and equal(instance, b, a)) for a in self.places]
+        order = sorted(self.places, key=lambda a: (self.like[a], a))
+        self.rank = [order.index(a) for a in self.places]
         limits = list(pairwise(zip(self.ratio, self.most, strict=True)))
         self.alike_shares = [b for b, (one, other) in enumerate(limits) if one == other]  # the next one is alike
+        self.runs: list[list[int]] = []
+        for b in self.shares:
+            self.runs = [*self.runs[:-1], [*self.runs[-1], b]] if b - 1 in self.alike_shares else [*self.runs, [b]]
+        self.run_of = [run for run in self.runs for _ in run]
         self.sizes = {(o, p): size for o in self.operations for p, size in self.before[o]}
-        self.spreads = list(product(self.places, repeat=len(self.shares)))
+        rising = [combinations_with_replacement(order, len(run)) for run in self.runs]
+        every = map(chain.from_iterable, product(*rising)) if counted else product(self.places, repeat=len(self.shares))
+        self.spreads = [tuple(spread) for spread in every]
         # What depends on little of a state: times of shares in BP, WU, what a fused BP reads, FP in the tail, and
         # spreads that rise.
         self.shares_known: dict[Any, list[int]] = {}
         self.updates_known: dict[Any, list[tuple[Label, tuple[tuple[int, int], ...]]]] = {}
         self.joins_known: dict[Any, list[tuple[int, Label]]] = {}
         self.spreads_known: dict[Any, list[Label | None]] = {}
+        self.sources_known: dict[Any, list[int]] = {}
         self.rising_known: dict[Any, list[tuple[int, ...] | None]] = {}
 
     def compute(self, o: Any, a: int) -> int:
@@ -46,14 +71,35 @@ class Costs(Graph):
 
         Those of BP may fall where those of FP rise.
         """
+        if self.counted:
+            return [*self.spreads]
         ties = tuple(b for b in self.alike_shares if c is None or c[b] == c[b + 1])
         if ties not in self.rising_known:
-            self.rising_known[ties] = [x if all(x[b] <= x[b + 1] for b in ties) else None for x in self.spreads]
+            rank = self.rank
+            self.rising_known[ties] = [
+                x if all(rank[x[b]] <= rank[x[b + 1]] for b in ties) else None for x in self.spreads
+            ]
         return self.rising_known[ties]
 
     def moved(self, o: Any, p: Any, i: int, a: int) -> int:
-        """The transfer of an operation on ``a`` from its predecessor on ``i``."""
-        return self.ticks(self.sizes.get((o, p), 0), i, a)
+        """The transfer of an operation on ``a`` from its predecessor on ``i``, or the least from elsewhere."""
+        size = self.sizes.get((o, p), 0)
+        return self.ticks(size, i, a) if i != ELSEWHERE else min(self.ticks(size, j, a) for j in self.places if j != a)
+
+    def sources(self, before: Sequence[int], own: Sequence[int]) -> Sequence[int]:
+        """Where shares on places ``own`` were before; of those that are counted as many were there as can be."""
+        if not self.counted:
+            return before
+        key = *before, *own
+        if key not in self.sources_known:
+            found = self.sources_known[key] = []
+            for run in self.runs:
+                there = [before[b] for b in run]
+                for b in run:
+                    found.append(own[b] if own[b] in there else ELSEWHERE)
+                    if own[b] in there:
+                        there.remove(own[b])
+        return self.sources_known[key]
 
     def alone(self, where: int, ticks: int, since: int = 0) -> Label:
         """What a fused operation of BP adds to a label, and time in FP: on all other accelerators work is done."""
@@ -77,13 +123,16 @@ class Costs(Graph):
     def update(self, here: int, inner: int | None, c: Any, c2: Any, b: int) -> Iterator[Move]:
         """The WU of a share; ``c2`` is where its loss comes from."""
         apart, weights = inner is None or self.split(inner), self.layers[here]["weight_bytes"]
-        loss = c2[b] if inner is not None and apart else c2
+        loss = c2
+        if inner is not None and apart:
+            loss = frozenset(c2[j] for j in self.run_of[b]) if self.counted else c2[b]
         key = here, inner, b, c[b], frozenset(c), loss
         if key not in self.updates_known:
             found = self.updates_known[key] = []
             for a in self.places:
                 sent = sum(self.ticks(weights, a, h) for h in {*c})
-                took = self.on([a], [self.reading(("WU", here, b), inner, c[b], loss, a) + sent])
+                source = (a if a in loss else ELSEWHERE) if isinstance(loss, frozenset) else loss
+                took = self.on([a], [self.reading(("WU", here, b), inner, c[b], source, a) + sent])
                 found.append(((*(0 for _ in c), *took, *(0 for _ in took)), ((b, a),)) if apart else ((0, *took), ()))
         for added, pairs in self.updates_known[key]:
             yield (c, c2), added, pairs
@@ -95,16 +144,26 @@ class Costs(Graph):
             ticks += self.moved(o, ("BP", inner, o[2] if self.split(inner) else -1), loss, a)
         return ticks
 
-    def backward(self, here: int, inner: int | None, c: Any, c2: Any) -> list[list[int]]:
-        """The time of each share in BP, on every accelerator."""
-        known, found = self.shares_known, []
-        for b, i in enumerate(c):
-            loss = c2[b] if inner is not None and self.split(inner) else c2
-            key = here, inner, b, i, loss
-            if key not in known:
-                known[key] = [self.reading(("BP", here, b), inner, i, loss, a) for a in self.places]
-            found.append(known[key])
-        return found
+    def backward(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[tuple[Any, list[int]] | None]:
+        """Places of BP, and the time of each share there; they rise unless the next layer has places of shares, too."""
+        apart = inner is not None and self.split(inner)
+        times = [] if self.counted else [self.share(here, inner, b, i, c2[b] if apart else c2) for b, i in enumerate(c)]
+        for own in self.spreads if apart else self.rising(c):
+            if own is None:
+                yield None
+                continue
+            if self.counted:
+                losses = self.sources(c2, own) if apart else [c2 for _ in own]
+                both = enumerate(zip(self.sources(c, own), losses, strict=True))
+                times = [self.share(here, inner, b, i, loss) for b, (i, loss) in both]
+            yield own, [time[a] for time, a in zip(times, own, strict=True)]
+
+    def share(self, here: int, inner: int | None, b: int, i: int, loss: Any) -> list[int]:
+        """The time of a share in BP, on every accelerator."""
+        key = here, inner, b, i, loss
+        if key not in self.shares_known:
+            self.shares_known[key] = [self.reading(("BP", here, b), inner, i, loss, a) for a in self.places]
+        return self.shares_known[key]
 
     def gathered(self, fused: int, inner: int, c2: Any, a: int) -> int:
         """A fused BP without what it reads of its own FP."""

@@ -26,14 +26,12 @@ class Inside(Tail):
 
     def back(self, here: int, after: int, c: Any, i2: Any) -> Iterator[Move | None]:
         """Places of BP."""
-        times = self.backward(here, after, c, i2)
-        for own in self.rising(c):
-            if own is None:
+        for found in self.backward(here, after, c, i2):
+            if found is None:
                 yield None
                 continue
-            loads = [0 for _ in self.places]
-            for time, a in zip(times, own, strict=True):
-                loads[a] += time[a]
+            own, time = found
+            loads = self.on(own, time)
             longest = max(loads)
             yield (c, own), (longest, *[load - longest for load in loads]), ()
 

@@ -2,7 +2,8 @@
 
 A proof is ``{"weights": [[first step, [[from step, w, …], …]], …], "grid": [g, …]}``. Labels for which some weights
 (:mod:`~.chain_weights`) reach the bound are dropped; all numbers of others but the first are rounded down to a multiple
-of the grid of the step; then dominated ones are dropped. It holds if every label that is left in the end has the bound.
+of the grid of the step; then dominated ones are dropped. It holds if every label that is left in the end has the bound. Where
+shares are counted none may be left of the first step.
 
 Or it is a list of such proofs, the leaves of a tree, and of choices ``[step, number]`` before those of both halves: any
 schedule has that move in that step, which are numbered from 0 for each state, or it has not.
@@ -101,6 +102,8 @@ def left(chain: Chain, bound: int, proof: Any) -> str | None:
                     numbers = chain.weighed(k + 1, new)
                     if all(weighted(w, numbers) < limit for w, limit in limits):
                         found.setdefault(move[0], []).append((new[0], *(x // g * g for x in new[1:])))
+        if chain.counted and found:
+            return "a label is left where shares are counted"
         labels = {state: undominated(those) for state, those in found.items()}
     for label in (label for those in labels.values() for label in those):
         ends = (*label[: len(chain.shares)], *busy(chain, label)) if chain.inner(last) else (label[0] + max(label[1:]),)

@@ -20,8 +20,10 @@ class Path(Inside):
         The step that ends the tail; ``None`` if nothing is fused.
     """
 
-    def __init__(self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = ()) -> None:
-        super().__init__(instance, ratio, most)
+    def __init__(
+        self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = (), counted: bool = False
+    ) -> None:
+        super().__init__(instance, ratio, most, counted)
         if min(ratio) < 1:
             raise ValueError("a share of no samples")
         self.steps: list[Any] = []

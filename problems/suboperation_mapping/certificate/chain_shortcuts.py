@@ -32,9 +32,14 @@ class Shortcuts(Path):
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], shortcuts: bool = False, most: Sequence[int] = ()
+        self,
+        instance: dict[str, Any],
+        ratio: Sequence[int],
+        shortcuts: bool = False,
+        most: Sequence[int] = (),
+        counted: bool = False,
     ) -> None:
-        super().__init__(instance, ratio, most)
+        super().__init__(instance, ratio, most, counted)
         self.origin = (*START, None) if shortcuts else START
         self.ended: dict[int, int] = {}
         self.opened: set[int] = set()

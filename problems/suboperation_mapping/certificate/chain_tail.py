@@ -23,7 +23,7 @@ class Tail(Costs):
         time = [self.compute(("FP", here, b), a) for b, a in enumerate(own)]
         read = [0 for _ in own]
         if inner is not None:
-            read = [self.moved(("FP", inner, b), ("FP", here, b), a, c[b]) for b, a in enumerate(own)]
+            read = [self.moved(("FP", inner, b), ("FP", here, b), a, c[b]) for b, a in enumerate(self.sources(own, c))]
         work = [x + y for x, y in zip(self.on(own, time), self.on(c or own, read), strict=True)]
         both = [x + y for x, y in zip(time, read, strict=True)]
         since = [-2 * NEVER if a in own else min(time if a in (c or ()) else both) for a in self.places]
@@ -31,12 +31,11 @@ class Tail(Costs):
 
     def back_alone(self, here: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move | None]:
         """BP in the tail."""
-        times = self.backward(here, inner, c, c2)
-        for own in self.rising(c) if inner is None else self.spreads:
-            if own is None:
+        for found in self.backward(here, inner, c, c2):
+            if found is None:
                 yield None
                 continue
-            time = [ticks[a] for ticks, a in zip(times, own, strict=True)]
+            own, time = found
             yield (c, own), (*time, *self.on(own, time), *(0 for _ in self.places)), tuple(enumerate(own))
 
     def reach(self, fused: int, inner: int | None, c: Any, c2: Any) -> Iterator[Move]:

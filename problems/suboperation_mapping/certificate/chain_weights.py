@@ -10,6 +10,9 @@ have none. Where it ends, ``E`` is at least the work less the largest ``D``: so 
 Where nothing is fused, work of BP and WU has weights, too, together with its start, or that of the next one if this is
 sooner: BP and WU of a share come after its ``D``, so no later one starts before the least ``D``. Work only grows, and
 so does that start, by the shortest FP of a layer.
+
+Where shares are counted, equal accelerators have equal weights, and so have alike shares: then states that differ in
+names only lead to the same sums.
 """
 
 from __future__ import annotations
@@ -45,6 +48,11 @@ class Weights:
                 or {*map(type, w)} != {int}
             ):
                 raise ValueError("weights of another length, or no whole numbers")
+            for j in range(len(chain.shares) if chain.inner(k) else 1, len(w), len(chain.like)):
+                if any(w[j + a] != w[j + q] for a, q in enumerate(chain.like)):
+                    raise ValueError("equal accelerators of different weights")
+            if chain.counted and chain.inner(k) and any(w[b] != w[b + 1] for b in chain.alike_shares):
+                raise ValueError("alike shares of different weights")
             if not chain.inner(k) and w[0] != UNIT:
                 raise ValueError("a weight of D that is not 1")
             if k > first and (k - 1 == chain.fold or any(x > y for x, y in zip(rows[k - first - 1], w, strict=True))):
