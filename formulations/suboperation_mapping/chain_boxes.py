@@ -124,24 +124,14 @@ def narrowed(groups: Box, devices: Devices, work: Work, most: int) -> Box:
     return found
 
 
-def least(groups: Box, work: Work) -> int:
-    """The work of all shares at least."""
-    return sum(work[g.low] * g.number for g in groups)
-
-
-def most_moves(groups: Box, params: Params) -> int:
-    """That a step of a chain may have."""
-    return params.widest_alone if single(groups) else params.widest
-
-
 def chains(instance: Instance, params: Params) -> bool:
     """Whether every ratio is bounded along a chain: the network has one, and at least one share has places few enough.
 
     Where nothing is fused no share is left out: then all of them have.
     """
     devices, data = len(instance.accelerators), instance.to_json()
-    few = moves((1,), devices_of(data, params)) <= params.widest if fused(instance) else devices**devices <= params.spreads
-    return few and chained(data)
+    alone = moves((1,), devices_of(data, params)) <= params.widest
+    return chained(data) and (alone if fused(instance) else devices**devices <= params.spreads)
 
 
 def fused(instance: Instance) -> bool:
@@ -149,18 +139,40 @@ def fused(instance: Instance) -> bool:
     return any(layer.kind == "fused" for layer in instance.layers)
 
 
-def ascent_of(instance: dict[str, Any], groups: Box, goal: int, params: Params) -> Ascent:
-    """What bounds the ratios of a box."""
-    kept = narrowed(groups, devices_of(instance, params), work_of(instance), most_moves(groups, params))
-    low, high = ([group[end] for group in kept for _ in range(group.number) if group.low] for end in (0, 1))
-    return Ascent(instance, low, goal, params, high)
+class Narrowing:
+    """What chains have of the ratios of an expanded instance.
 
+    Attributes
+    ----------
+    devices : Devices
+    work : tuple of int
+        What a share takes on all accelerators, one after the other, by its number of samples.
+    """
 
-def weighed_box(instance: dict[str, Any], groups: Box, goal: int, params: Params) -> int:
-    """What weights alone prove of all ratios of a box."""
-    ascent = ascent_of(instance, groups, goal, params)
-    ascent.weigh(ascent.diagram())
-    return ascent.bound
+    def __init__(self, instance: dict[str, Any], params: Params) -> None:
+        self.instance, self.params = instance, params
+        self.devices, self.work = devices_of(instance, params), work_of(instance)
+
+    def kept(self, groups: Box) -> Box:
+        """What a chain has of a box; that of a ratio alone may have more moves."""
+        most = self.params.widest_alone if single(groups) else self.params.widest
+        return narrowed(groups, self.devices, self.work, most)
+
+    def enough(self, kept: Box, groups: Box, part: float) -> bool:
+        """Whether it has a part of the work of the box at least."""
+        done, every = (sum(self.work[g.low] * g.number for g in box) for box in (kept, groups))
+        return done >= part * every
+
+    def ascent(self, kept: Box, goal: int) -> Ascent:
+        """What bounds the ratios of a box by what a chain has of it."""
+        low, high = ([group[end] for group in kept for _ in range(group.number) if group.low] for end in (0, 1))
+        return Ascent(self.instance, low, goal, self.params, high)
+
+    def weighed(self, groups: Box, goal: int) -> int:
+        """What weights alone prove of all ratios of a box."""
+        ascent = self.ascent(self.kept(groups), goal)
+        ascent.weigh(ascent.diagram())
+        return ascent.bound
 
 
 @dataclass
