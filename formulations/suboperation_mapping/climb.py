@@ -332,7 +332,8 @@ class Climb:
         if not single(groups) and self.cutter is not None:
             cutter = self.steps if self.bounded_along(name) else self.cutter
             return [self.best(child) for child in cutter.split(groups)]
-        return [alone(groups)] if self.written_alone(groups) else []
+        along = self.chained and self.enough(self.along.kept(groups), groups)
+        return [alone(groups)] if along or self.written_alone(groups) else []
 
     def bounded_along(self, name: str) -> bool:
         """Whether a chain has most of a case, and its program is weaker, or large."""
