@@ -74,7 +74,9 @@ class Ascent:
         # What is remembered of a shortcut is two places more in a state, beside those of the shares.
         devices = len(self.instance["accelerators"])
         few = devices ** (len(self.ratio) + 2) <= self.params.spreads
-        shortcuts, counted = few and self.root is not None, devices > self.params.told_apart
+        fused = any(layer["kind"] == "fused" for layer in self.instance["layers"])
+        shortcuts = few and self.root is not None
+        counted = fused and not shortcuts and devices > self.params.told_apart
         return Diagram(Chain(self.instance, self.ratio, shortcuts, self.most, counted))
 
     @property

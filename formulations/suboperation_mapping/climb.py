@@ -9,7 +9,7 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains first (:mod:`~.chain_boxes`), and have no program where a chain has ``enough`` of them.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them;
-but of more than ``few`` accelerators, where programs are those of boxes that have chains, it begins anew.
+but of more than ``told_apart`` accelerators, where programs are those of boxes that have chains, it begins anew.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Climb:
         self.all = Case(ALL, 0)
         self.all.opened = ALL not in proof
         programs = [name for name in proof if not name.endswith(CHAINS)]
-        if self.devices > params.few and any(self.bounded_along(name) for name in programs):
+        if self.devices > params.told_apart and any(self.bounded_along(name) for name in programs):
             self.all.parts = [self.case(name, floor) for name in self.parts(ALL)]  # chains are quicker than to go on
         else:
             self.all.parts = [self.case(name, floor, steps) for name, steps in proof.items() if name != ALL]
@@ -337,7 +337,7 @@ class Climb:
 
     def bounded_along(self, name: str) -> bool:
         """Whether a chain has most of a case, and its program is weaker, or large."""
-        if self.cutter is None or ("x" not in name and self.devices <= self.params.few):
+        if self.cutter is None or ("x" not in name and self.devices <= self.params.told_apart):
             return False
         kept = self.kept_of(name)
         return bool(kept) and self.enough(kept, groups_of(name))
@@ -348,7 +348,7 @@ class Climb:
 
     def best(self, groups: Groups) -> str:
         """The program of a box, or that of its only ratio where it is small, or a chain has all of it."""
-        small = self.devices <= self.params.few and self.written_alone(groups)
+        small = self.devices <= self.params.told_apart and self.written_alone(groups)
         most = self.chained and self.enough(self.along.kept(groups), groups)
         return alone(groups) if single(groups) and (small or most) else named(groups)
 

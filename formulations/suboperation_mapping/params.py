@@ -84,7 +84,8 @@ class Chains(Params):
         Ways to place the shares of a layer, and both parts of what is remembered, above which there are no shortcuts;
         where nothing is fused, of two layers, above which there is no chain.
     told_apart : int
-        Accelerators up to which equal ones are told apart everywhere along a chain; above, no leaf has labels.
+        Accelerators up to which all are told apart along a chain, whose leaves can have labels; above, shares are
+        counted. And up to which a climb takes the program of one ratio in the place of that of its box.
     labels : int
         Moves of labels, above which a leaf is not bounded by labels.
     rounds : int
@@ -192,8 +193,6 @@ class Certificate(Chains):
         Relaxations, and tries along chains, after which a climb ends.
     orders : int
         Divisions of a ratio by orders, in a climb.
-    few : int
-        Accelerators up to which a climb takes the program of one ratio in the place of that of its box.
     kept : int
         Programs that a climb keeps with their bases.
     enough : float
@@ -207,7 +206,6 @@ class Certificate(Chains):
     configurations: int = 256
     asked: int = 1_000_000
     orders: int = 20_000
-    few: int = 3
     kept: int = 40
     enough: float = 0.85
 
