@@ -334,8 +334,8 @@ class Arrays:
         ticks = np.sum([self.moved(o, ("FP", here, b))[c] for b, c in enumerate(self.ways[RISING].T)], axis=0)
         to = np.arange(len(self.rising)) * self.n + i2
         to = np.broadcast_to(to, (self.n, *to.shape))
-        after = RISING, PLACE
-        return self.step(k, after, to, ticks.T[:, None, :, None], self.none, numbers=self.rising, chosen=True)
+        parts = ticks.T[:, None, :, None], self.none
+        return self.step(k, (RISING, PLACE), to, *parts, numbers=self.rising, chosen=True)
 
     def back(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
         loads = self.loads(self.backward(here, after, self.fronts[RISING]))

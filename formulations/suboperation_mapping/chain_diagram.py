@@ -21,6 +21,7 @@ from mapgap.solvers.highs import MatrixModel, Relaxation
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Runs = list[list[int]]
 Choice = tuple[int, int, bool]  # a step, the number of a move, and whether it is the only one, or left out
 CLOSE = 2e-5  #: of weights: the part of the bound that better ones could add
@@ -64,8 +65,8 @@ class Diagram:
         self.few = self.shares + chain.timed  # weights of the tail
         self.steps, self.numbers = list[tuple[Whole, Whole, Whole]](), list[Whole]()  # by move, which of its state
         self.turning = list[bool]()  # by step, whether moves of a state lead to different ones
-        self.barred: dict[int, NDArray[np.bool_]] = {}  # by step, which moves are left out
-        self.pairs = list[NDArray[np.bool_] | None]()
+        self.barred: dict[int, Flags] = {}  # by step, which moves are left out
+        self.pairs = list[Flags | None]()
         here, states = np.ones(1, np.bool_), [1]  # which states can be reached
         for step in arrays.steps():
             states.append(arrays.count(step.sorts))
@@ -157,7 +158,7 @@ class Diagram:
         height = master.column(upper=4.0, cost=-1.0)
         columns = [master.column() for _ in own]
 
-        def entries(slopes: Vector) -> list[tuple[int, float]]:
+        def entries(slopes: Vector | Flags) -> list[tuple[int, float]]:
             """Of a sum of all weights."""
             sums = np.bincount(self.shared, slopes, width)[own]
             return [(j, y) for j, y in zip(columns, sums.tolist(), strict=True) if y]

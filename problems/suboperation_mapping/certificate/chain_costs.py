@@ -38,7 +38,9 @@ class Costs(Graph):
     ) -> None:
         super().__init__(instance, tuple(ratio))
         self.most, self.counted = tuple(most) or self.ratio, counted
-        self.like = [next(b for b in self.places if b == a or counted and equal(instance, b, a)) for a in self.places]
+        self.like = [*self.places]
+        if counted:
+            self.like = [next(b for b in self.places if equal(instance, b, a)) for a in self.places]
         order = sorted(self.places, key=lambda a: (self.like[a], a))
         self.rank = [order.index(a) for a in self.places]
         limits = list(pairwise(zip(self.ratio, self.most, strict=True)))

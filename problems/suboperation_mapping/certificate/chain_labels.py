@@ -2,8 +2,8 @@
 
 A proof is ``{"weights": [[first step, [[from step, w, …], …]], …], "grid": [g, …]}``. Labels for which some weights
 (:mod:`~.chain_weights`) reach the bound are dropped; all numbers of others but the first are rounded down to a multiple
-of the grid of the step; then dominated ones are dropped. It holds if every label that is left in the end has the bound. Where
-shares are counted none may be left of the first step.
+of the grid of the step; then dominated ones are dropped. It holds if every label that is left in the end has the bound.
+Where shares are counted none may be left of the first step.
 
 Or it is a list of such proofs, the leaves of a tree, and of choices ``[step, number]`` before those of both halves: any
 schedule has that move in that step, which are numbered from 0 for each state, or it has not.
