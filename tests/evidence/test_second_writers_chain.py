@@ -19,8 +19,16 @@ from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import CHAIN, SHORTCUTS, cases, chain_labels, partitions
+from mapgap.problems.suboperation_mapping.certificate import (
+    CHAIN,
+    SHORTCUTS,
+    cases,
+    chain_costs,
+    chain_labels,
+    partitions,
+)
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_costs import ELSEWHERE
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT, Weights
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
@@ -449,6 +457,59 @@ def test_a_wrong_order_changes_a_verdict(monkeypatch, wrong):
     monkeypatch.setattr(*UNFIT[wrong])
     with pytest.raises(AssertionError):
         same_with_any_order()
+
+
+def same_where_shares_are_counted(seeds=16):
+    """What weights prove of two shares of a sample, on unlike accelerators and on equal ones, and no more."""
+    for seed in range(seeds):
+        instance, rng = drawn(seed, (3, 5), (2, 3))
+        data = with_equal_accelerators(instance.to_json(), rng) if seed % 2 else instance.to_json()
+        try:
+            chain = Chain(data, (1, 1), False, (), True)
+        except ValueError:
+            continue
+        if len(chain.places) > 1:
+            found = Diagram(chain).weights(10**6, 5)
+            bound = found.value // UNIT
+            proof = {"weights": [[0, found.weighing.runs]], "grid": [1] * len(chain.steps)}
+            assert verdict(data, (1, 1), bound, proof, counted=True)
+            assert not verdict(data, (1, 1), bound + 1, proof, counted=True)
+
+
+def test_counted_shares_are_those_of_both_checkers():
+    same_where_shares_are_counted()
+
+
+MISCOUNTED = {
+    "shares are always where they were": (Chain, "sources", lambda self, before, own: own),
+    "shares are never where they were": (Chain, "sources", lambda self, *_: [ELSEWHERE for _ in self.shares]),
+    "all may have been where one was": (
+        Chain,
+        "sources",
+        lambda self, before, own: [a if a in before else ELSEWHERE for a in own],
+    ),
+    "all accelerators are equal": (chain_costs, "equal", lambda *_: True),
+}
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("wrong", some(1, list(MISCOUNTED)))
+def test_a_wrong_count_changes_a_verdict(monkeypatch, wrong):
+    monkeypatch.setattr(*MISCOUNTED[wrong])
+    with pytest.raises(AssertionError):
+        same_where_shares_are_counted()
+
+
+@pytest.mark.parametrize("change", [{1: 1}, {3: 1}])
+def test_what_is_counted_has_equal_weights(change):
+    """Alike shares, then equal accelerators: of a bound of 0, which any others would prove."""
+    data, proof = by_hand()
+    even = changed(proof, lambda runs: runs[0].__setitem__(slice(1, 5), [9, 9, 9, 9]))
+    assert verdict(data, (1, 1), 0, even, counted=True)
+    for j, less in change.items():
+        uneven = changed(even, lambda runs, j=j, less=less: runs[0].__setitem__(j, 9 - less))
+        assert verdict(data, (1, 1), 0, uneven)
+        assert not verdict(data, (1, 1), 0, uneven, counted=True)
 
 
 COMPUTE, MOVED, FOLDED = Chain.compute, Chain.moved, chain_labels.folded
