@@ -10,7 +10,7 @@ from __future__ import annotations
 from mapgap.core import Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
 from mapgap.formulations.suboperation_mapping.boxes import LowCutter, of_ratio
-from mapgap.formulations.suboperation_mapping.chain_boxes import ChainBoxes, ascent_of, chains, weighed_box
+from mapgap.formulations.suboperation_mapping.chain_boxes import ChainBoxes, Narrowing, chains
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.formulations.suboperation_mapping.path_bound import path_bound, share_paths
@@ -48,15 +48,15 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
 
 def climb(state: State, goal: int, budget: Budget, params: Params) -> None:
     """Raise the ratio of smallest bound, or a box that it lies in, until it is known that this is all."""
-    data, ascents = state.instance.to_json(), dict[Ratio, Ascent]()
+    along, ascents = Narrowing(state.instance.to_json(), params), dict[Ratio, Ascent]()
     boxes = ChainBoxes(LowCutter(Frame(state.instance)), len(state.instance.accelerators))
     while not budget.exhausted and (still := state.open()):
         ratio = still[0]
         if (branch := boxes.next(ratio)) is not None:
-            state.raise_box(branch.box, weighed_box(data, branch.box, goal, params))
+            state.raise_box(branch.box, along.weighed(branch.box, goal))
             branch.tried = True
         else:
-            ascent = ascents.setdefault(ratio, ascent_of(data, of_ratio(ratio), goal, params))
+            ascent = ascents.setdefault(ratio, along.ascent(along.kept(of_ratio(ratio)), goal))
             if not ascent.climb(budget):
                 return
             state.ratios[ratio].raise_to(ascent.bound, own=True)

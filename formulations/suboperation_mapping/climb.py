@@ -28,7 +28,7 @@ from mapgap.evidence.check import Box, Program
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, LowCutter, few_ratios, of_ratio, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, written
-from mapgap.formulations.suboperation_mapping.chain_boxes import ascent_of, devices_of, least as least_work, most_moves, narrowed, work_of
+from mapgap.formulations.suboperation_mapping.chain_boxes import Narrowing
 from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
 from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
@@ -154,7 +154,7 @@ class Climb:
     def __init__(self, instance: dict[str, Any], goal: int, budget: Budget, params: Params, start: Start) -> None:
         self.instance, self.goal, self.budget, self.params = instance, goal, budget, params
         self.batch, self.devices = instance["batch"], len(instance["accelerators"])
-        self.along, self.effort = devices_of(instance, params), work_of(instance)
+        self.along = Narrowing(instance, params)
         frame = Frame(Instance.model_validate_json(json.dumps(instance)))
         self.cutter, self.steps = None if flat(instance) else Cutter(frame), LowCutter(frame)
         self.kept: OrderedDict[str, tuple[Writer, Relaxation]] = OrderedDict()
@@ -184,7 +184,7 @@ class Climb:
         kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
         if kept := limits_of(case.name) if kind else self.kept_of(case.name):
-            case.ascent = ascent_of(self.instance, kept, self.goal, self.params)
+            case.ascent = self.along.ascent(kept, self.goal)
             case.ascent.weights = not single(groups_of(case.name))
             case.chain = alone(kept) if single(kept) else named(kept)
             if kind:
@@ -198,7 +198,7 @@ class Climb:
         groups = groups_of(name)
         if self.cutter is None:
             return groups if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
-        kept = narrowed(groups, self.along, self.effort, most_moves(groups, self.params))
+        kept = self.along.kept(groups)
         return () if "x" in name and single(groups) and self.enough(kept, groups) else kept  # then the ratio has it
 
     @cached_property
@@ -332,7 +332,8 @@ class Climb:
         if not single(groups) and self.cutter is not None:
             cutter = self.steps if self.bounded_along(name) else self.cutter
             return [self.best(child) for child in cutter.split(groups)]
-        return [alone(groups)] if self.written_alone(groups) else []
+        along = self.chained and self.enough(self.along.kept(groups), groups)
+        return [alone(groups)] if along or self.written_alone(groups) else []
 
     def bounded_along(self, name: str) -> bool:
         """Whether a chain has most of a case, and its program is weaker, or large."""
@@ -343,13 +344,13 @@ class Climb:
 
     def enough(self, kept: Groups, groups: Groups) -> bool:
         """Whether a chain has nearly all of the work."""
-        return least_work(kept, self.effort) >= self.params.enough * least_work(groups, self.effort)
+        return self.along.enough(kept, groups, self.params.enough)
 
     def best(self, groups: Groups) -> str:
         """The program of a box, or that of its only ratio where it is small, or a chain has all of it."""
         small = self.devices <= self.params.few and self.written_alone(groups)
-        along = self.chained and self.enough(narrowed(groups, self.along, self.effort, most_moves(groups, self.params)), groups)
-        return alone(groups) if single(groups) and (small or along) else named(groups)
+        most = self.chained and self.enough(self.along.kept(groups), groups)
+        return alone(groups) if single(groups) and (small or most) else named(groups)
 
     def written_alone(self, groups: Groups) -> bool:
         """Whether there is a program of the only ratio of a box."""

@@ -97,7 +97,7 @@ class Chains(Params):
         A step above the bound of a chain, as a part of the goal.
     """
 
-    widest: int = 70_000
+    widest: int = 80_000
     widest_alone: int = 340_000
     spreads: int = 81
     told_apart: int = 3

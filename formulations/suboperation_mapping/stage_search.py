@@ -13,7 +13,7 @@ import numpy as np
 from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, shares_of
 from mapgap.formulations.suboperation_mapping.boxes import of_ratio
-from mapgap.formulations.suboperation_mapping.chain_boxes import ascent_of, weighed_box
+from mapgap.formulations.suboperation_mapping.chain_boxes import Narrowing
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Located
@@ -191,7 +191,7 @@ class _Context:
     phases: PhaseGraph
     scale: float
     params: Stage
-    data: dict[str, Any]
+    along: Narrowing
     ascents: dict[Ratio, Ascent] = field(default_factory=dict)
 
 
@@ -202,7 +202,7 @@ _context: _Context | None = None
 def prepare(instance: Instance, scale: float, params: Stage = Stage()) -> None:
     """Start of a process."""
     global _context
-    _context = _Context(PhaseGraph(instance), scale, params, instance.to_json())
+    _context = _Context(PhaseGraph(instance), scale, params, Narrowing(instance.to_json(), params))
     _solvers.clear()
 
 
@@ -224,14 +224,14 @@ def solver(ratio: Ratio) -> RatioSolver:
 def chain_of_box(ratio: Ratio, groups: Box, goal: int) -> Reply:
     """What weights along a chain prove of all ratios of a box, one of which is named."""
     context = _here()
-    return Reply(ratio, known(weighed_box(context.data, groups, goal, context.params), None), own=True)
+    return Reply(ratio, known(context.along.weighed(groups, goal), None), own=True)
 
 
 def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     """One more try to prove a goal along a chain; before the second one, a plan by the weights that the first has."""
     context, budget = _here(), Budget(time_s, seed=seed).start()
     if ratio not in context.ascents:
-        context.ascents[ratio] = ascent_of(context.data, of_ratio(ratio), goal, context.params)
+        context.ascents[ratio] = context.along.ascent(context.along.kept(of_ratio(ratio)), goal)
     ascent = context.ascents[ratio]
     ascent.goal, plain, found = goal, None, None
     diagram = None if ascent.over else ascent.diagram()

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from certificates import damaged, layer_of, network
+from certificates import damaged, layer_of, network, with_equal_accelerators
 
 from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget, Status
@@ -22,7 +22,7 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import CHAIN, SHORTCUTS, cases, chain_labels, partitions
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
-from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
+from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT, Weights
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.solvers.model import prove
 
@@ -97,10 +97,11 @@ def accepts(checker, proof):
         return False
 
 
-def verdict(data, ratio, bound, proof, shortcuts=False, most=()):
+def verdict(data, ratio, bound, proof, shortcuts=False, most=(), counted=False):
     """That of both."""
-    one = accepts(lambda part: outlived(Chain(data, ratio, shortcuts, most), bound, part), proof)
-    other = accepts(partial(SECOND.outlived, data, ratio, bound, shortcuts=shortcuts, most=most), proof)
+    one = accepts(lambda part: outlived(Chain(data, ratio, shortcuts, most, counted), bound, part), proof)
+    options = {"shortcuts": shortcuts, "most": most, "counted": counted}
+    other = accepts(partial(SECOND.outlived, data, ratio, bound, **options), proof)
     assert one == other, (ratio, bound, proof)
     return one
 
@@ -113,10 +114,10 @@ def optimum(instance, ratio):
     return found.claimed if found.status is Status.OPTIMAL else pytest.skip("no optimum")
 
 
-def diagram_of(data, ratio, shortcuts=False, most=()):
+def diagram_of(data, ratio, shortcuts=False, most=(), counted=False):
     """Where there is one, which both checkers know, and it is small."""
     try:
-        found = Chain(data, ratio, shortcuts, most)
+        found = Chain(data, ratio, shortcuts, most, counted)
     except ValueError:
         with pytest.raises(ValueError, match=r"in a row|begins with a fused"):
             SECOND.Path(data, ratio)
@@ -133,7 +134,7 @@ def proofs_of(diagram, best):
     while tree.bound < best and tree.climb(diagram, best, Budget(20).start()):
         pass
     yield tree.bound, tree.proof(diagram.last)
-    for bound in {best + 1, best, best * 3 // 4}:
+    for bound in {best + 1, best, best * 3 // 4} if not diagram.chain.counted else ():
         if reached := diagram.search(bound, weighing, 10**5, Budget(20).start()):
             yield reached, {"weights": [[0, weighing.runs]], "grid": [1] * diagram.last}
 
@@ -155,6 +156,41 @@ def test_verdicts_of_random_networks(seed, shortcuts):
             other = damaged(rng, proof)
             verdict(data, ratio, bound, other, shortcuts)
             assert not verdict(data, ratio, best + 1, other, shortcuts)
+
+
+@pytest.mark.parametrize("seed", seeds(4, 200))
+def test_verdicts_where_shares_are_counted(seed):
+    """Equal accelerators or none, alike shares and others; a choice in a tree is one of what is left."""
+    instance, rng = drawn(seed)
+    data, ratio = instance.to_json(), ratio_of(instance, rng)
+    data = with_equal_accelerators(data, rng) if seed % 2 else data
+    best = optimum(Instance.model_validate_json(json.dumps(data)), ratio)
+    diagram = diagram_of(data, ratio, counted=True)
+    for bound, proof in proofs_of(diagram, best):
+        proof = json.loads(json.dumps(proof))
+        assert verdict(data, ratio, bound, proof, counted=True)
+        assert not verdict(data, ratio, best + 1, proof, counted=True)
+        for _ in range(3):
+            verdict(data, ratio, bound, damaged(rng, proof), counted=True)
+
+
+@pytest.mark.parametrize("seed", seeds(4, 200))
+def test_counting_loses_nothing_but_which_share_reads_which(seed):
+    """By equal weights: one link for all, and one layer of shares in the tail, so that a share has one other to read.
+
+    Then what is cheapest is done by some schedule; where links differ, or shares meet others, it may be less.
+    """
+    instance, rng = drawn(seed, (2, 6))
+    data, ratio = instance.to_json(), ratio_of(instance, rng)
+    data = with_equal_accelerators(data, rng) if seed % 2 else data
+    diagram = diagram_of(data, ratio, counted=True)
+    runs, plain = diagram.weights(10**6, 5).weighing.runs, Chain(data, ratio)
+    whole, counted = (Weights(chain, chain.states(), 0, runs).rest[0][chain.origin] for chain in (plain, diagram.chain))
+    assert counted <= whole
+    row = data["bandwidth"][0]
+    one_link = all(those == row for those in data["bandwidth"]) and row.count(row[0]) == len(row)
+    if one_link and not data.get("latency_ns") and (plain.fold or 9) <= 2 + len(ratio) + 1:
+        assert counted == whole
 
 
 @pytest.mark.parametrize("seed", seeds(3, 100))

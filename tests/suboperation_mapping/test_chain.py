@@ -2,11 +2,12 @@
 
 import json
 import random
-from itertools import pairwise, product
+from functools import partial
+from itertools import combinations_with_replacement, pairwise, permutations, product
 
 import numpy as np
 import pytest
-from certificates import damaged, drawn
+from certificates import damaged, drawn, with_equal_accelerators
 
 from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
@@ -15,8 +16,8 @@ from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, ratios, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import named
-from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, PLACE, PLACES, RISING, SPREAD, Arrays
-from mapgap.formulations.suboperation_mapping.chain_boxes import moves, narrowed, samples
+from mapgap.formulations.suboperation_mapping.chain_arrays import FRONT, NOTHING, PLACE, PLACES, RISING, SPREAD, Arrays
+from mapgap.formulations.suboperation_mapping.chain_boxes import Devices, moves, narrowed
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
@@ -211,12 +212,29 @@ def test_arrays_have_the_moves_of_the_writer(seed):
             same_moves(chain)
 
 
+@pytest.mark.in_turn
+@pytest.mark.parametrize("seed", seeds(6, 300))
+def test_arrays_count_shares_as_the_writer_does(seed):
+    """Two to four accelerators, equal ones or none; alike shares and others."""
+    rng = random.Random(seed)
+    data = drawn(seed, layers=(2, 9), batch=(2, 5), accelerators=(2, 4)).to_json()
+    data = with_equal_accelerators(data, rng) if seed % 2 else data
+    for shares in ([1], [1, 1], [2, 1], [1, 1, 1]):
+        try:
+            chain = Chain(data, shares, False, [], True)
+        except (ValueError, IndexError):  # no chain; a batch of fewer samples
+            continue
+        if len(chain.spreads) ** 2 < 500:
+            same_moves(chain)
+
+
 def same_moves(chain):
     """Of states that can be reached; remembered places of others have moves, too."""
-    diagram, here = Diagram(chain), [chain.origin]
-    pairs, rising = list(product(chain.places, repeat=2)), [c for c in chain.rising() if c]
-    known = {NOTHING: [None], PLACE: list(chain.places), SPREAD: chain.spreads, RISING: rising, PLACES: pairs}
-    for k, step in enumerate(Arrays(chain).steps()):
+    diagram, here, arrays = Diagram(chain), [chain.origin], Arrays(chain)
+    pairs, fronts = list(product(chain.places, repeat=2)), {k: [*map(tuple, v)] for k, v in arrays.fronts.items()}
+    known = {NOTHING: [None], PLACE: list(chain.places), SPREAD: chain.spreads, PLACES: pairs, **fronts}
+    assert {*fronts[RISING]} <= {*fronts[FRONT]} <= {*chain.spreads}
+    for k, step in enumerate(arrays.steps()):
         after = list(product(*(known[sort] for sort in step.sorts)))
         reached = {*chain.states()[k]}
         moves = [move for state in here if state in reached for move in chain.moves(k, state)]
@@ -419,18 +437,36 @@ def test_a_tree_has_a_leaf_for_either_half():
 
 @pytest.mark.parametrize("seed", seeds(10, 200))
 def test_a_narrowed_box_has_all_ratios_of_the_box(seed):
-    """Its chain has moves few enough, and all samples of the box if these are; none if one share has too many."""
+    """Its chain has moves few enough, and all work of the box if these are; none if one share has too many."""
     rng = random.Random(seed)
     (box, batch, devices), most = box_of(rng), rng.choice([10, 300, 5000])
-    kept = narrowed(box, devices, most)
-    assert bool(kept) == (devices**3 <= most)
+    along = rng.choice([Devices(devices), Devices(devices, (devices - 1, 1))])
+    work = (0, *sorted(rng.choices(range(1, 10**6), k=batch)))
+    kept = narrowed(box, along, work, most)
+    assert bool(kept) == (moves((1,), along) <= most)
     if not kept:
         return
-    low = [g.low for g in kept for _ in range(g.number) if g.low]
-    assert moves([g.number for g in kept if g.low], devices) <= most
-    assert sum(low) == samples(box) if moves([g.number for g in box], devices) <= most else sum(low) <= samples(box)
+    done, every = (sum(work[g.low] * g.number for g in those) for those in (kept, box))
+    assert moves(tuple(g.number for g in kept if g.low), along) <= most
+    assert done == every if moves(tuple(g.number for g in box), along) <= most else done <= every
     for ratio in ratios(box, batch, devices):
         assert contains(kept, [size for size in ratio if size])
+
+
+@pytest.mark.parametrize("members", [(3,), (1, 2), (2, 2), (1, 1, 1)])
+@pytest.mark.parametrize("runs", [(1,), (2,), (2, 1), (3,)])
+def test_moves_that_are_counted_are_orbits(runs, members):
+    """Of how many shares of each run lie on each accelerator in FP, in BP, and of the place of a fused operation."""
+    places, found = range(sum(members)), set()
+    ends = [0, *np.cumsum(members)]
+    exchanges = [
+        [a for part in parts for a in part] for parts in product(*(permutations(range(*e)) for e in pairwise(ends)))
+    ]
+    spreads = list(product(*(combinations_with_replacement(places, run) for run in runs)))
+    for front, back, place in product(spreads, spreads, places):
+        alike = [[sorted(name[a] for a in run) for run in (*front, *back)] + [[name[place]]] for name in exchanges]
+        found.add(repr(min(alike)))
+    assert moves(runs, Devices(len(places), members)) == len(found)
 
 
 def box_of(rng):
@@ -465,11 +501,12 @@ def test_four_accelerators_have_boxes_along_chains():
         found = method.run(instance, Budget(1.0).start())
         assert "chain" in dict(found.notes["ladder"])
         assert found.bound <= plan
-    bound, proof = climb(data, plan, Budget(20.0).start(), None, Certificate(asked=40, widest=64, enough=0.0))
+    params = partial(Certificate, widest=64, widest_alone=64, enough=0.0)
+    bound, proof = climb(data, plan, Budget(20.0).start(), None, params(asked=40))
     assert any("x" in key for key in proof)
     assert any(",0-" in key for key in proof)
     check({"schema": 1, "instance": data, "bound": bound, "proof": proof})
-    more, proof = climb(data, plan, Budget(20.0).start(), (bound, proof), Certificate(asked=60, widest=64, enough=0.0))
+    more, proof = climb(data, plan, Budget(20.0).start(), (bound, proof), params(asked=60))
     assert more > bound
     check({"schema": 1, "instance": data, "bound": more, "proof": proof})
 
@@ -479,7 +516,8 @@ def test_the_box_of_a_name_has_the_ratios_that_were_left_out(seed):
     """Whatever is left out of the chain; groups are apart, as its parts are to have all ratios again."""
     rng = random.Random(seed)
     box, batch, devices = box_of(rng)
-    kept = narrowed(box, devices, max(devices**3, rng.choice([300, 5000, 10**5])))
+    work = tuple(range(batch + 1))
+    kept = narrowed(box, Devices(devices), work, max(devices**3, rng.choice([300, 5000, 10**5])))
     found = groups_of(named(kept))
     assert all(small.high < large.low for large, small in pairwise(found))
     assert {*ratios(box, batch, devices)} <= {*ratios(found, batch, devices)}

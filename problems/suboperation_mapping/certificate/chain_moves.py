@@ -71,7 +71,7 @@ class Moves(Shortcuts):
         return self.known[key]
 
     def named(self, state: State) -> State:
-        """With the accelerators of each class in falling order of what they have: of FP first, of larger shares first."""
+        """With accelerators of a class in falling order of what they have: of FP first, of larger shares first."""
         if state not in self.names:
             order = sorted(self.places, key=lambda a: self.held(state, a), reverse=True)
             name: dict[Any, Any] = {None: None}

@@ -12,6 +12,10 @@ what has not been done by then, on each accelerator, is left to be done. Both on
 What a fused layer reads from one that is not the next of the path is left out, or with *shortcuts* it is not, as long
 as no other such edge has begun and not ended: then FP and BP of the reader are kept as well.
 
+Where shares are *counted*, all that is known of a run of shares with the same limits is how many lie where: so each of
+them reads of itself whatever is nearest. Accelerators that can change places are called by what lies on them; to find
+these names all ways to call them are tried.
+
 A plan's makespan is at least the sum of a label by weights and of what the cheapest steps add to that sum, if a label
 is worth no more than the makespan in the end, and no step takes away from what it is worth. Steps can do so in two
 ways: by weights that fall, and by work that would be less than none, which is none; with the sum of weights in the end
@@ -25,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import chain, groupby, pairwise, permutations, product
 from typing import Any, NamedTuple
 
 UNIT = 4096  # of weights
@@ -90,12 +94,22 @@ class Step(NamedTuple):
 class Path:
     """The steps of one ratio along a longest path; of several that which ends, then comes from, the last layers."""
 
-    def __init__(self, instance: dict[str, Any], ratio: Any, shortcuts: bool = False, most: Any = None) -> None:
+    def __init__(
+        self, instance: dict[str, Any], ratio: Any, shortcuts: bool = False, most: Any = None, counted: bool = False
+    ) -> None:
         self.instance, self.layers, self.ratio = instance, instance["layers"], list(ratio)
         self.most = list(most or ratio)
         self.shortcuts = shortcuts
         self.edge: tuple[int, int] | None = None  # a reader whose places are kept, and what it reads
         self.everywhere = range(len(instance["accelerators"]))
+        self.counted = counted
+        limits = list(zip(self.ratio, self.most, strict=True))
+        self.runs = [list(those) for _, those in groupby(range(len(limits)), limits.__getitem__)]
+        self.namesakes = [[a] for a in self.everywhere]
+        if counted:
+            self.namesakes = [[b for b in self.everywhere if self.can_change(a, b)] for a in self.everywhere]
+        # By class, which are called by their first member, and in it by number.
+        self.by_class = sorted(self.everywhere, key=lambda a: (self.namesakes[a], a))
         self.split = [layer["kind"] == "split" for layer in self.layers]
         read = {e["source"] for layer in self.layers for e in layer["inputs"]}
         self.last_one = [i not in read for i in range(len(self.layers))]
@@ -115,6 +129,15 @@ class Path:
             else:
                 self.next_to(self.path[k - 1], self.path[k])
                 k += 1
+
+    def can_change(self, a: int, b: int) -> bool:
+        """Whether nobody would notice if two accelerators were exchanged."""
+        other = [{a: b, b: a}.get(i, i) for i in self.everywhere]
+        rows = [layer[phase] for layer in self.layers for phase in ("fp", "bp", "wu") if layer[phase]]
+        links = [self.instance["bandwidth"], self.instance.get("latency_ns") or [[0 for _ in other] for _ in other]]
+        return all([row[i] for i in other] == row for row in rows) and all(
+            link[i][j] == link[other[i]][other[j]] for link in links for i, j in permutations(self.everywhere, 2)
+        )
 
     def longest(self) -> list[int]:
         """From the output to the input."""
@@ -160,6 +183,25 @@ class Path:
     def read(self, o: Operation, p: Operation, where: Where) -> int:
         return self.message(self.bytes_read(o, p), where[p], where[o])
 
+    def nearest(self, o: Operation, p: Operation, where: Where, there: list[int]) -> int:
+        """What an operation reads of one that may be at any of these places, or of one somewhere else."""
+        if where[o] in there:
+            return 0
+        return min(self.message(self.bytes_read(o, p), i, where[o]) for i in self.everywhere if i != where[o])
+
+    def of_itself(self, readers: list[Operation], sources: list[Operation], where: Where) -> dict[Operation, int]:
+        """What the readers of all shares read of these."""
+        if not self.counted:
+            return {o: self.read(o, p, where) for o, p in zip(readers, sources, strict=True)}
+        found = {}
+        for run in self.runs:
+            there = [where[sources[b]] for b in run]
+            for b in run:
+                found[readers[b]] = self.nearest(readers[b], sources[b], where, there)
+                if where[readers[b]] in there:
+                    there.remove(where[readers[b]])
+        return found
+
     def takes(self, o: Operation, where: Where, *read: Operation) -> int:
         """Rule 5, with what is read from these operations only."""
         return self.compute(o, where[o]) + sum(self.read(o, p, where) for p in read)
@@ -168,7 +210,14 @@ class Path:
         """A WU, with one message of dW to each other accelerator with an FP of its layer (rule 4)."""
         holders = {where[p] for p in self.parts("FP", o[1])}
         sent = sum(self.message(self.layers[o[1]]["weight_bytes"], where[o], h) for h in holders)
-        return sent + self.takes(o, where, ("FP", o[1], o[2]), *loss)
+        own = self.takes(o, where, ("FP", o[1], o[2]))
+        for p in loss:
+            run = [b for those in self.runs if p[2] in those for b in those]
+            if self.counted and run:
+                own += self.nearest(o, p, where, [where["BP", p[1], b] for b in run])
+            else:
+                own += self.read(o, p, where)
+        return sent + own
 
     def loads(self, where: Where, ticks: dict[Operation, int]) -> list[int]:
         return [sum(t for o, t in ticks.items() if where[o] == a) for a in self.everywhere]
@@ -252,7 +301,7 @@ class Path:
         computed = {o: self.compute(o, where[o]) for o in own}
         reads: dict[Operation, int] = {}
         if inner is not None:
-            reads = {o: self.read(o, p, where) for o, p in zip(self.parts("FP", inner), own, strict=True)}
+            reads = self.of_itself(self.parts("FP", inner), own, where)
         wait = list(reads.values()) or [0] * len(own)
         reach = [x + y for x, y in zip(computed.values(), wait, strict=True)]
         later: list[int | None] = []
@@ -268,7 +317,14 @@ class Path:
         return Apart([0] * len(self.ratio), work, [0 for _ in self.everywhere], ((o[2], where[o]),))
 
     def backward(self, where: Where, i: int, inner: int | None) -> dict[Operation, int]:
-        return {o: self.takes(o, where, ("FP", *o[1:]), *self.loss_of(o[2], inner)) for o in self.parts("BP", i)}
+        own = self.parts("BP", i)
+        found = {o: self.compute(o, where[o]) for o in own}
+        reads = [self.of_itself(own, self.parts("FP", i), where)]
+        if inner is not None and self.split[inner]:
+            reads.append(self.of_itself(own, self.parts("BP", inner), where))
+        elif inner is not None:
+            reads.append({o: self.read(o, ("BP", inner, -1), where) for o in own})
+        return {o: time + sum(each[o] for each in reads) for o, time in found.items()}
 
     def apart_backward(self, where: Where, i: int, inner: int | None) -> Apart:
         time = self.backward(where, i, inner)
@@ -375,16 +431,49 @@ class Walk:
             for state in states:
                 here = dict(zip(known, state, strict=True))
                 self.moves[-1][state] = []
-                for number, places in enumerate(product(path.everywhere, repeat=len(step.placed))):
+                for number, places in enumerate(self.ways(step.placed)):
                     if any((number == j) != yes for j, yes in allowed):
                         continue
                     where = {**here, **dict(zip(step.placed, places, strict=True))}
-                    if not all(path.orderly(o, where) for o in step.placed):
+                    if not path.counted and not all(path.orderly(o, where) for o in step.placed):
                         continue
-                    self.moves[-1][state].append((tuple(where[o] for o in names), step.effect(where)))
+                    self.moves[-1][state].append((self.called(names, where), step.effect(where)))
             states = {after for found in self.moves[-1].values() for after, _ in found}
             known = names
         self.ends = states
+
+    def ways(self, placed: list[Operation]) -> list[Label]:
+        """Places of operations; of shares that are counted only those in order."""
+        path = self.path
+        if not path.counted or not any(o[0] != "WU" and o[2] >= 0 and o[1] in path.path for o in placed):
+            return list(product(path.everywhere, repeat=len(placed)))
+        order = path.by_class
+        every = product(order, repeat=len(placed))
+        return [those for those in every if all(self.sorted_run([those[b] for b in run]) for run in path.runs)]
+
+    def sorted_run(self, places: list[int]) -> bool:
+        return places == sorted(places, key=self.path.by_class.index)
+
+    def called(self, names: list[Operation], where: Where) -> Label:
+        """The state; where shares are counted that of all with the same numbers on alike accelerators that comes last.
+
+        One comes before another if the first accelerator that has another number has less: of what comes first among
+        the operations, and of runs.
+        """
+        path = self.path
+        if not path.counted:
+            return tuple(where[o] for o in names)
+        kinds = list({tuple(those): None for those in path.namesakes})
+        layers = [list(those) for _, those in groupby(names, lambda o: o[:2])]
+        parts = [[those[b] for b in run] for those in layers for run in (path.runs if those[0][2] >= 0 else [[0]])]
+        best: Any = None
+        for each in product(*(permutations(kind) for kind in kinds)):
+            name = dict(zip(chain(*kinds), chain(*each), strict=True))
+            places = [[name[where[o]] for o in part] for part in parts]
+            held = [[part.count(a) for part in places] for a in path.by_class]
+            if best is None or held > best[0]:
+                best = held, places
+        return tuple(a for part in best[1] for a in sorted(part, key=path.by_class.index))
 
     def apart(self, k: int) -> bool:
         """Whether labels before the ``k``-th step are those of the tail."""
@@ -431,6 +520,12 @@ def checked_weights(walk: Walk, first: int, runs: Any) -> dict[int, Label]:
         several = walk.kinds() if walk.apart(k) else 1
         if len(found[k]) != several * walk.accelerators + (walk.shares if walk.apart(k) else 1):
             raise ValueError("of another length")
+        shares = walk.shares if walk.apart(k) else 0
+        if walk.path.counted and any(found[k][b] != found[k][run[0]] for run in walk.path.runs for b in run if shares):
+            raise ValueError("other weights of shares that are alike")
+        for begin in range(shares or 1, len(found[k]) if walk.path.counted else 0, walk.accelerators):
+            if any(found[k][begin + a] != found[k][begin + b[0]] for a, b in enumerate(walk.path.namesakes)):
+                raise ValueError("other weights of accelerators that are alike")
         if any(type(w) is not int or w < 0 for w in found[k]) or not (walk.apart(k) or found[k][0] == UNIT):
             raise ValueError("of other numbers")
     for k in range(first, walk.count):
@@ -466,7 +561,13 @@ def not_dominated(labels: set[Label]) -> Iterator[Label]:
 
 
 def outlived(
-    instance: dict[str, Any], ratio: Any, bound: int, proof: Any, shortcuts: bool = False, most: Any = None
+    instance: dict[str, Any],
+    ratio: Any,
+    bound: int,
+    proof: Any,
+    shortcuts: bool = False,
+    most: Any = None,
+    counted: bool = False,
 ) -> str | None:
     """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does.
 
@@ -474,7 +575,7 @@ def outlived(
     """
     parts = list(proof) if isinstance(proof, list) else [proof]
     shares = [(low, high) for low, high in zip(ratio, most or ratio, strict=True) if low]
-    path = Path(instance, [low for low, _ in shares], shortcuts, [high for _, high in shares])
+    path = Path(instance, [low for low, _ in shares], shortcuts, [high for _, high in shares], counted)
     reason = descend(path, frozenset(), bound, parts)
     return "more than a tree" if reason is None and parts else reason
 
@@ -512,6 +613,8 @@ def leaf(walk: Walk, bound: int, proof: Any) -> str | None:
                 ]
                 if max(values, default=bound * UNIT - 1) < bound * UNIT:
                     found.setdefault(to, set()).add((new[0], *(x - x % grid for x in new[1:])))
+        if found and walk.path.counted:
+            return "a label whose accelerators have lost their names"
         labels = {state: set(not_dominated(those)) for state, those in found.items()}
     left = [label for those in labels.values() for label in those if walk.makespan(label) < bound]
     return f"{len(left)} labels are left, such as {left[0]}" if left else None

@@ -37,9 +37,9 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
     limits = [[(low, high) for low, high, number in parsed(name) for _ in range(number)] for name in boxes]
     for name, limit in zip(boxes, limits, strict=True):
         low, high = zip(*limit, strict=True)
-        if name.endswith((" chain", " shortcuts")):
+        if name.endswith((" chain", " shortcuts", " counted")):
             check = partial(beside("suboperation_chain").outlived, instance, low, bound, most=high)
-            yield name, partial(check, shortcuts=name.endswith(" shortcuts"))
+            yield name, partial(check, shortcuts=name.endswith(" shortcuts"), counted=name.endswith(" counted"))
             continue
         if not all(low):
             raise ValueError("an empty share")
@@ -53,10 +53,10 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
             )
             if sum(ratio) == instance["batch"] and not inside:
                 name = ",".join(map(str, ratio))
-                kind = next((kind for kind in ("chain", "shortcuts") if f"{name} {kind}" in names), "")
+                kind = next((kind for kind in ("chain", "shortcuts", "counted") if f"{name} {kind}" in names), "")
                 if kind:
                     check = partial(beside("suboperation_chain").outlived, instance, ratio, bound)
-                    yield f"{name} {kind}", partial(check, shortcuts=kind == "shortcuts")
+                    yield f"{name} {kind}", partial(check, shortcuts=kind == "shortcuts", counted=kind == "counted")
                     continue
                 ordered = f"{name} order" in names
                 writer = Writer(instance, bound, new(), ratio=ratio, ordered=ordered)
