@@ -23,13 +23,13 @@ from mapgap.problems.suboperation_mapping.certificate import (
     CHAIN,
     SHORTCUTS,
     cases,
-    chain_costs,
     chain_labels,
+    chain_shares,
     partitions,
 )
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
-from mapgap.problems.suboperation_mapping.certificate.chain_costs import ELSEWHERE
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import ELSEWHERE
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT, Weights
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.solvers.model import prove
@@ -488,7 +488,7 @@ MISCOUNTED = {
         "sources",
         lambda self, before, own: [a if a in before else ELSEWHERE for a in own],
     ),
-    "all accelerators are equal": (chain_costs, "equal", lambda *_: True),
+    "all accelerators are equal": (chain_shares, "equal", lambda *_: True),
 }
 
 

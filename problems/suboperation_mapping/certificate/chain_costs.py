@@ -3,64 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations_with_replacement, pairwise, product
 from typing import Any
 
-from .alike import equal
-from .graph import Graph
+from .chain_shares import ELSEWHERE, Shares
 
 State = tuple[Any, ...]
 Label = tuple[int, ...]
 Move = tuple[State, Label, tuple[tuple[int, int], ...]]  # the state after it, what it adds, shares on accelerators
 NEVER = 1 << 60  #: the start of nothing
-ELSEWHERE = -1  #: the place of a share that is on another accelerator than the one that reads it
 
 
-class Costs(Graph):
+class Costs(Shares):
     """Steps are functions from a state to its moves, ``None`` in the place of those that :meth:`rising` does without.
 
-    States are pairs of places, of FP and of BP. Shares have the samples of ``ratio`` at least and of ``most`` at most.
-
-    Attributes
-    ----------
-    counted : bool
-        Alike shares are counted on every accelerator, and equal accelerators are told apart by what they have only.
-    like : list of int
-        Of every accelerator the first equal one; itself where nothing is counted.
-    runs : list of list of int
-        Shares that are alike.
-    spreads : list of tuple of int
-        Places of all shares; in runs that are counted they rise, by class.
+    States are pairs of places, of FP and of BP.
     """
 
     def __init__(
         self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = (), counted: bool = False
     ) -> None:
-        super().__init__(instance, tuple(ratio))
-        self.most, self.counted = tuple(most) or self.ratio, counted
-        self.like = [*self.places]
-        if counted:
-            self.like = [next(b for b in self.places if equal(instance, b, a)) for a in self.places]
-        order = sorted(self.places, key=lambda a: (self.like[a], a))
-        self.rank = [order.index(a) for a in self.places]
-        limits = list(pairwise(zip(self.ratio, self.most, strict=True)))
-        self.alike_shares = [b for b, (one, other) in enumerate(limits) if one == other]  # the next one is alike
-        self.runs: list[list[int]] = []
-        for b in self.shares:
-            self.runs = [*self.runs[:-1], [*self.runs[-1], b]] if b - 1 in self.alike_shares else [*self.runs, [b]]
-        self.run_of = [run for run in self.runs for _ in run]
+        super().__init__(instance, ratio, most, counted)
         self.sizes = {(o, p): size for o in self.operations for p, size in self.before[o]}
-        rising = [combinations_with_replacement(order, len(run)) for run in self.runs]
-        every = map(chain.from_iterable, product(*rising)) if counted else product(self.places, repeat=len(self.shares))
-        self.spreads = [tuple(spread) for spread in every]
-        # What depends on little of a state: times of shares in BP, WU, what a fused BP reads, FP in the tail, and
-        # spreads that rise.
+        # What depends on little of a state: times of shares in BP, WU, what a fused BP reads, FP in the tail.
         self.shares_known: dict[Any, list[int]] = {}
         self.updates_known: dict[Any, list[tuple[Label, tuple[tuple[int, int], ...]]]] = {}
         self.joins_known: dict[Any, list[tuple[int, Label]]] = {}
         self.spreads_known: dict[Any, list[Label | None]] = {}
-        self.sources_known: dict[Any, list[int]] = {}
-        self.rising_known: dict[Any, list[tuple[int, ...] | None]] = {}
 
     def compute(self, o: Any, a: int) -> int:
         """The least that it takes, with any number of samples that it can have."""
@@ -68,40 +36,10 @@ class Costs(Graph):
             return super().compute(o, a)
         return int(min(self.layers[o[1]][o[0].lower()][a][self.ratio[o[2]] - 1 : self.most[o[2]]]))
 
-    def rising(self, c: Any = None) -> list[tuple[int, ...] | None]:
-        """Places of shares, of FP or with those ``c`` of FP of BP; ``None`` where alike shares have falling ones.
-
-        Those of BP may fall where those of FP rise.
-        """
-        if self.counted:
-            return [*self.spreads]
-        ties = tuple(b for b in self.alike_shares if c is None or c[b] == c[b + 1])
-        if ties not in self.rising_known:
-            rank = self.rank
-            self.rising_known[ties] = [
-                x if all(rank[x[b]] <= rank[x[b + 1]] for b in ties) else None for x in self.spreads
-            ]
-        return self.rising_known[ties]
-
     def moved(self, o: Any, p: Any, i: int, a: int) -> int:
         """The transfer of an operation on ``a`` from its predecessor on ``i``, or the least from elsewhere."""
         size = self.sizes.get((o, p), 0)
         return self.ticks(size, i, a) if i != ELSEWHERE else min(self.ticks(size, j, a) for j in self.places if j != a)
-
-    def sources(self, before: Sequence[int], own: Sequence[int]) -> Sequence[int]:
-        """Where shares on places ``own`` were before; of those that are counted as many were there as can be."""
-        if not self.counted:
-            return before
-        key = *before, *own
-        if key not in self.sources_known:
-            found = self.sources_known[key] = []
-            for run in self.runs:
-                there = [before[b] for b in run]
-                for b in run:
-                    found.append(own[b] if own[b] in there else ELSEWHERE)
-                    if own[b] in there:
-                        there.remove(own[b])
-        return self.sources_known[key]
 
     def alone(self, where: int, ticks: int, since: int = 0) -> Label:
         """What a fused operation of BP adds to a label, and time in FP: on all other accelerators work is done."""

@@ -26,7 +26,6 @@ class Moves(Shortcuts):
         counted: bool = False,
     ) -> None:
         super().__init__(instance, ratio, shortcuts, most, counted)
-        self.names: dict[State, State] = {}
         self.known: dict[Any, list[Move]] = {}
         self.numbers: dict[Any, list[int]] = {}  # of those moves
         self.reached: dict[Any, list[State]] = {}
@@ -69,29 +68,6 @@ class Moves(Shortcuts):
                 self.known[key] = [self.with_late(*move) for move in moves] if self.late else moves
                 self.numbers[key] = [j for j, move in enumerate(found) if move]
         return self.known[key]
-
-    def named(self, state: State) -> State:
-        """With accelerators of a class in falling order of what they have: of FP first, of larger shares first."""
-        if state not in self.names:
-            order = sorted(self.places, key=lambda a: self.held(state, a), reverse=True)
-            name: dict[Any, Any] = {None: None}
-            for q in {*self.like}:
-                own = [a for a in order if self.like[a] == q]
-                name |= zip(own, sorted(own), strict=True)
-            self.names[state] = tuple(
-                tuple(a for run in self.runs for a in sorted((name[part[b]] for b in run), key=self.rank.__getitem__))
-                if isinstance(part, tuple)
-                else name[part]
-                for part in state
-            )
-        return self.names[state]
-
-    def held(self, state: State, a: int) -> list[int]:
-        """How many shares of each run lie on an accelerator, and whether fused operations do."""
-        found: list[int] = []
-        for part in state:
-            found += [[part[b] for b in run].count(a) for run in self.runs] if isinstance(part, tuple) else [part == a]
-        return found
 
     def kept(self, k: int, state: State, every: list[One]) -> list[One]:
         """What there is for moves that are chosen, of something for all of a state."""

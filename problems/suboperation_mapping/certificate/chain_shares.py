@@ -1,0 +1,104 @@
+"""What the shares of a chain have in common; see :mod:`~.chain`. Part of the writer, standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, combinations_with_replacement, pairwise, product
+from typing import Any
+
+from .alike import equal
+from .graph import Graph
+
+ELSEWHERE = -1  #: the place of a share that is on another accelerator than the one that reads it
+
+
+class Shares(Graph):
+    """Shares have the samples of ``ratio`` at least and of ``most`` at most.
+
+    Attributes
+    ----------
+    counted : bool
+        Alike shares are counted on every accelerator, and equal accelerators are told apart by what they have only.
+    like : list of int
+        Of every accelerator the first equal one; itself where nothing is counted.
+    runs : list of list of int
+        Shares that are alike.
+    spreads : list of tuple of int
+        Places of all shares; in runs that are counted they rise, by class.
+    """
+
+    def __init__(
+        self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = (), counted: bool = False
+    ) -> None:
+        super().__init__(instance, tuple(ratio))
+        self.most, self.counted = tuple(most) or self.ratio, counted
+        self.like = [*self.places]
+        if counted:
+            self.like = [next(b for b in self.places if equal(instance, b, a)) for a in self.places]
+        order = sorted(self.places, key=lambda a: (self.like[a], a))
+        self.rank = [order.index(a) for a in self.places]
+        limits = list(pairwise(zip(self.ratio, self.most, strict=True)))
+        self.alike_shares = [b for b, (one, other) in enumerate(limits) if one == other]  # the next one is alike
+        self.runs: list[list[int]] = []
+        for b in self.shares:
+            self.runs = [*self.runs[:-1], [*self.runs[-1], b]] if b - 1 in self.alike_shares else [*self.runs, [b]]
+        self.run_of = [run for run in self.runs for _ in run]
+        rising = [combinations_with_replacement(order, len(run)) for run in self.runs]
+        every = map(chain.from_iterable, product(*rising)) if counted else product(self.places, repeat=len(self.shares))
+        self.spreads = [tuple(spread) for spread in every]
+        self.names: dict[Any, tuple[Any, ...]] = {}
+        self.sources_known: dict[Any, list[int]] = {}
+        self.rising_known: dict[Any, list[tuple[int, ...] | None]] = {}
+
+    def rising(self, c: Any = None) -> list[tuple[int, ...] | None]:
+        """Places of shares, of FP or with those ``c`` of FP of BP; ``None`` where alike shares have falling ones.
+
+        Those of BP may fall where those of FP rise.
+        """
+        if self.counted:
+            return [*self.spreads]
+        ties = tuple(b for b in self.alike_shares if c is None or c[b] == c[b + 1])
+        if ties not in self.rising_known:
+            rank = self.rank
+            self.rising_known[ties] = [
+                x if all(rank[x[b]] <= rank[x[b + 1]] for b in ties) else None for x in self.spreads
+            ]
+        return self.rising_known[ties]
+
+    def sources(self, before: Sequence[int], own: Sequence[int]) -> Sequence[int]:
+        """Where shares on places ``own`` were before; of those that are counted as many were there as can be."""
+        if not self.counted:
+            return before
+        key = *before, *own
+        if key not in self.sources_known:
+            found = self.sources_known[key] = []
+            for run in self.runs:
+                there = [before[b] for b in run]
+                for b in run:
+                    found.append(own[b] if own[b] in there else ELSEWHERE)
+                    if own[b] in there:
+                        there.remove(own[b])
+        return self.sources_known[key]
+
+    def named(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
+        """With accelerators of a class in falling order of what they have: of FP first, of larger shares first."""
+        if state not in self.names:
+            order = sorted(self.places, key=lambda a: self.held(state, a), reverse=True)
+            name: dict[Any, Any] = {None: None}
+            for q in {*self.like}:
+                own = [a for a in order if self.like[a] == q]
+                name |= zip(own, sorted(own), strict=True)
+            self.names[state] = tuple(
+                tuple(a for run in self.runs for a in sorted((name[part[b]] for b in run), key=self.rank.__getitem__))
+                if isinstance(part, tuple)
+                else name[part]
+                for part in state
+            )
+        return self.names[state]
+
+    def held(self, state: tuple[Any, ...], a: int) -> list[int]:
+        """How many shares of each run lie on an accelerator, and whether fused operations do."""
+        found: list[int] = []
+        for part in state:
+            found += [[part[b] for b in run].count(a) for run in self.runs] if isinstance(part, tuple) else [part == a]
+        return found
