@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mapgap.core import Budget
+from mapgap.formulations.suboperation_mapping.certificate import flat
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
-from mapgap.problems.suboperation_mapping.certificate import CHAIN, COUNTED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 
 
@@ -73,11 +74,12 @@ class Ascent:
         """What comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
         # What is remembered of a shortcut is two places more in a state, beside those of the shares.
         devices = len(self.instance["accelerators"])
-        few = devices ** (len(self.ratio) + 2) <= self.params.spreads
-        fused = any(layer["kind"] == "fused" for layer in self.instance["layers"])
-        shortcuts = few and self.root is not None
-        counted = fused and not shortcuts and devices > self.params.told_apart
-        return Diagram(Chain(self.instance, self.ratio, shortcuts, self.most, counted))
+        kind = CHAIN
+        if self.root is not None and devices ** (len(self.ratio) + 2) <= self.params.spreads:
+            kind = SHORTCUTS
+        elif devices > self.params.told_apart and not flat(self.instance):
+            kind = COUNTED
+        return Diagram(Chain(self.instance, self.ratio, kind, self.most))
 
     @property
     def over(self) -> bool:

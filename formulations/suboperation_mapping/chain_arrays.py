@@ -186,21 +186,34 @@ class Arrays:
             self.known[size] = np.array([[self.chain.ticks(size, i, a) for a in places] for i in places], np.int64)
         return self.known[size]
 
-    def stays(self, before: Whole, own: Whole) -> Flags:
-        """By spread before, own one and share: whether one that is counted is where it was."""
-        found = np.zeros((len(before), *own.shape), np.bool_)
-        for run in self.chain.runs:
-            there = self.one[before[:, run]].sum(axis=1)
-            for j, b in enumerate(run):
-                sooner = (own[:, run[:j]] == own[:, [b]]).sum(axis=1)
-                found[:, :, b] = there[:, own[:, b]] > sooner
-        return found
+    def itself(self, o: Any, p: Any, b: int, before: Whole, own: Whole) -> Whole:
+        """What an operation of a share reads of another one of it: by the spread of that, and own spread.
 
-    def read(self, o: Any, p: Any, stays: Flags, own: Whole) -> Whole:
-        """The transfers of shares that are counted, on places ``own``."""
+        Of shares that are counted as many are where they were as can be, the first ones of their run.
+        """
+        here = own[:, b]
+        if not self.chain.counted:
+            return self.moved(o, p)[before[:, b]][:, here]
+        run = next(run for run in self.chain.runs if b in run)
+        sooner = (own[:, run[: run.index(b)]] == here[:, None]).sum(axis=1)
+        there: Flags = self.one[before[:, run]].sum(axis=1)[:, here] > sooner
+        return self.read(o, p, there, here)
+
+    def loss(self, o: Any, p: Any, b: int) -> Whole:
+        """What WU of a share reads of its BP in the next layer: by spread of that, and own place.
+
+        Of shares that are counted any one of the run may be its own.
+        """
+        if not self.chain.counted:
+            return self.moved(o, p)[self.spreads[:, b]]
+        run = next(run for run in self.chain.runs if b in run)
+        return self.read(o, p, self.one[self.spreads[:, run]].max(axis=1) > 0, np.arange(self.n))
+
+    def read(self, o: Any, p: Any, there: Flags, own: Whole) -> Whole:
+        """The transfers to ``own`` places of what is there, or comes over the quickest link."""
         table = self.moved(o, p)
         least = np.where(np.eye(self.n, dtype=np.bool_), table.max(), table).min(axis=0)
-        found: Whole = np.where(stays, np.diag(table)[own], least[own])
+        found: Whole = np.where(there, np.diag(table)[own], least[own])
         return found
 
     def compute(self, o: Any) -> Whole:
@@ -286,40 +299,22 @@ class Arrays:
             ticks = ticks + self.moved(o, ("BP", inner, -1))
             return self.step(k, sorts, to, np.zeros(1, np.int64), self.at(ticks))
         if inner is not None:
-            ticks = ticks + self.loss(o, inner, b)
+            ticks = ticks + self.loss(o, ("BP", inner, b), b)
         pairs = np.zeros((self.n, self.m, self.n), np.bool_)
         pairs[:, b] = self.one
         return self.step(k, sorts, to, np.zeros(self.m, np.int64), self.at(ticks), self.none, pairs=pairs)
 
-    def loss(self, o: Any, inner: int, b: int) -> Whole:
-        """The loss that WU of a share reads: by spread of BP of the next layer, and own place."""
-        if not self.chain.counted:
-            return self.moved(o, ("BP", inner, b))[self.spreads[:, b]]
-        there = self.one[self.spreads[:, self.chain.run_of[b]]].max(axis=1) > 0
-        return self.read(o, ("BP", inner, b), there, np.arange(self.n))
-
     def backward(self, here: int, inner: int | None, front: Whole) -> Whole:
         """The time of shares in BP: by spread of FP, state of BP, spread and share."""
         own, found = self.spreads, list[Whole]()
-        split = inner is not None and self.chain.split(inner)
-        own_stays, loss_stays = (self.stays(those, own) for those in (front, own if split else own[:0]))
         for b in range(self.m):
             o = ("BP", here, b)
-            if self.chain.counted:
-                time = self.compute(o)[own[:, b]] + self.read(o, ("FP", here, b), own_stays[..., b], own[:, b])[:, None]
-                if split:
-                    time = time + self.read(o, ("BP", inner, b), loss_stays[..., b], own[:, b])
-                elif inner is not None:
-                    time = time + self.moved(o, ("BP", inner, -1))[:, own[:, b]]
-                found.append(time)
-                continue
-            table = (self.compute(o) + self.moved(o, ("FP", here, b)))[:, None]
+            time = (self.compute(o)[own[:, b]] + self.itself(o, ("FP", here, b), b, front, own))[:, None]
             if inner is not None and self.chain.split(inner):
-                table = table + self.moved(o, ("BP", inner, b))
-                found.append(table[front[:, b][:, None, None], own[:, b][:, None], own[:, b]])
-            else:
-                table = table if inner is None else table + self.moved(o, ("BP", inner, -1))
-                found.append(table[front[:, b]][..., own[:, b]])
+                time = time + self.itself(o, ("BP", inner, b), b, own, own)
+            elif inner is not None:
+                time = time + self.moved(o, ("BP", inner, -1))[:, own[:, b]]
+            found.append(time)
         return np.stack(found, axis=-1)
 
     def gathered(self, fused: int, inner: int) -> Whole:
@@ -350,11 +345,11 @@ class Arrays:
     @cached_property
     def exist(self) -> Flags:
         """Whether shares that are alike rise in both, with axes as :meth:`both`."""
-        front, own, rank = self.fronts[RISING], self.spreads, np.array(self.chain.rank)
+        front, own = self.fronts[RISING], self.spreads
         found = np.ones((len(front), len(own)), np.bool_)
         for b in self.chain.alike_shares:
-            found &= (front[:, b] != front[:, b + 1])[:, None] | (rank[own[:, b]] <= rank[own[:, b + 1]])
-        return found[:, None]
+            found &= (front[:, b] != front[:, b + 1])[:, None] | (own[:, b] <= own[:, b + 1])
+        return found[:, None] | self.chain.counted
 
     def join(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
         s, a = np.arange(self.size[RISING]), np.arange(self.n)
@@ -407,7 +402,8 @@ class Arrays:
             both, work, there = time[None], loads[None], np.zeros((1, 1, self.n), np.int64)
         else:
             front = self.fronts[sorts[0]]
-            read = np.stack([self.forth(inner, here, b, front, own) for b in sizes], axis=-1)
+            reads = [self.itself(("FP", inner, b), ("FP", here, b), b, own, front).T for b in sizes]
+            read = np.stack(reads, axis=-1)  # by spread of the inner layer, and own one
             both, work = time + read, loads + np.einsum("cob,cba->coa", read, self.one[front])
             there = self.one[front].max(axis=1)[:, None]
         soonest = np.where(there > 0, time.min(axis=-1)[:, None], both.min(axis=-1)[..., None])
@@ -418,13 +414,6 @@ class Arrays:
         numbers = self.rising if inner is None else None
         parts = (part[:, None] for part in (both, work, since))
         return self.step(k, (sort, sorts[1]), to, *parts, numbers=numbers, chosen=True)
-
-    def forth(self, inner: int, here: int, b: int, front: Whole, own: Whole) -> Whole:
-        """What FP of a share reads of the layer before: by spread of FP, and that of this layer."""
-        o, p = ("FP", inner, b), ("FP", here, b)
-        if not self.chain.counted:
-            return self.moved(o, p).T[front[:, b]][:, own[:, b]]
-        return self.read(o, p, self.stays(own, front)[..., b], front[:, b]).T
 
     def back_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
         time = self.backward(here, inner, self.fronts[sorts[0]])

@@ -30,7 +30,7 @@ from mapgap.formulations.suboperation_mapping.boxes import LowCutter, contains, 
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Group
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate.alike import equal
+from mapgap.problems.suboperation_mapping.certificate.alike import firsts
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 
@@ -46,7 +46,7 @@ def devices_of(instance: dict[str, Any], params: Params) -> Devices:
     places = range(len(instance["accelerators"]))
     if len(places) <= params.told_apart:
         return Devices(len(places))
-    classes = Counter(next(b for b in places if equal(instance, b, a)) for a in places)
+    classes = Counter(firsts(instance))
     return Devices(len(places), tuple(sorted(classes.values())))
 
 
@@ -168,10 +168,10 @@ class Narrowing:
         most = self.params.widest_alone if single(groups) else self.params.widest
         return narrowed(groups, self.devices, self.work, most)
 
-    def enough(self, kept: Box, groups: Box, part: float) -> bool:
-        """Whether it has a part of the work of the box at least."""
-        done, every = (sum(self.work[g.low] * g.number for g in box) for box in (kept, groups))
-        return done >= part * every
+    def part(self, groups: Box) -> float:
+        """Of the work of a box that it has at least."""
+        done, every = (sum(self.work[g.low] * g.number for g in box) for box in (self.kept(groups), groups))
+        return done / every if every else 1.0
 
     def ascent(self, kept: Box, goal: int) -> Ascent:
         """What bounds the ratios of a box by what a chain has of it."""

@@ -33,7 +33,8 @@ from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
 from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import APART, CHAINS, ORDER, box, partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, ORDER, box, partitions
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAINS
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
@@ -183,7 +184,10 @@ class Climb:
         """The case of a name, and the proof that a certificate has of it."""
         kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
-        if kept := limits_of(case.name) if kind else self.kept_of(case.name):
+        kept = limits_of(case.name) if kind else self.kept_of(case.name)
+        if kind and "x" in name:
+            case.name = named(groups_of(case.name))  # the box, of which the chain has what its own name says
+        if kept:
             case.ascent = self.along.ascent(kept, self.goal)
             case.ascent.weights = not single(groups_of(case.name))
             case.chain = alone(kept) if single(kept) else named(kept)
@@ -198,8 +202,8 @@ class Climb:
         groups = groups_of(name)
         if self.cutter is None:
             return groups if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
-        kept = self.along.kept(groups)
-        return () if "x" in name and single(groups) and self.enough(kept, groups) else kept  # then the ratio has it
+        later = "x" in name and single(groups) and self.enough(groups)  # the ratio has it
+        return () if later else self.along.kept(groups)
 
     @cached_property
     def chained(self) -> bool:
@@ -332,25 +336,22 @@ class Climb:
         if not single(groups) and self.cutter is not None:
             cutter = self.steps if self.bounded_along(name) else self.cutter
             return [self.best(child) for child in cutter.split(groups)]
-        along = self.chained and self.enough(self.along.kept(groups), groups)
-        return [alone(groups)] if along or self.written_alone(groups) else []
+        return [alone(groups)] if self.enough(groups) or self.written_alone(groups) else []
 
     def bounded_along(self, name: str) -> bool:
         """Whether a chain has most of a case, and its program is weaker, or large."""
         if self.cutter is None or ("x" not in name and self.devices <= self.params.told_apart):
             return False
-        kept = self.kept_of(name)
-        return bool(kept) and self.enough(kept, groups_of(name))
+        return bool(self.kept_of(name)) and self.enough(groups_of(name))
 
-    def enough(self, kept: Groups, groups: Groups) -> bool:
-        """Whether a chain has nearly all of the work."""
-        return self.along.enough(kept, groups, self.params.enough)
+    def enough(self, groups: Groups) -> bool:
+        """Whether there is a chain, which has nearly all of the work of a box."""
+        return self.chained and self.along.part(groups) >= self.params.enough
 
     def best(self, groups: Groups) -> str:
         """The program of a box, or that of its only ratio where it is small, or a chain has all of it."""
         small = self.devices <= self.params.told_apart and self.written_alone(groups)
-        most = self.chained and self.enough(self.along.kept(groups), groups)
-        return alone(groups) if single(groups) and (small or most) else named(groups)
+        return alone(groups) if single(groups) and (small or self.enough(groups)) else named(groups)
 
     def written_alone(self, groups: Groups) -> bool:
         """Whether there is a program of the only ratio of a box."""

@@ -24,9 +24,9 @@ from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.climb import climb, groups_of
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.problems.suboperation_mapping.certificate.lengths import contains
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
@@ -78,7 +78,7 @@ def best(data, ratio, goal):
     ascent = Ascent(data, ratio, goal, Certificate(moves=20_000))
     while ascent.climb(Budget(100.0).start()):
         pass
-    assert outlived(Chain(data, ratio, ascent.kind == SHORTCUTS), ascent.bound, ascent.proof) is None
+    assert outlived(Chain(data, ratio, ascent.kind), ascent.bound, ascent.proof) is None
     return ascent.bound
 
 
@@ -188,12 +188,12 @@ def test_a_beam_along_the_chain_has_the_best_plan_of_both():
     assert planned(network(second, 2, 1, 10**5), (1,))[2].makespan == 22 * WORK
 
 
-def chains_of(data, shortcuts=False):
+def chains_of(data, kind=CHAIN):
     """The chains of all ratios that have one."""
     for ratio in partitions(data["batch"], len(data["accelerators"])):
         shares = tuple(share for share in ratio if share)
         try:
-            yield Chain(data, shares, shortcuts)
+            yield Chain(data, shares, kind)
         except ValueError:
             continue
 
@@ -206,9 +206,9 @@ def test_arrays_have_the_moves_of_the_writer(seed):
     block = network([*layers, layers[3], layers[2]], 2, 7, 10**7 + seed)
     block["layers"][5]["inputs"].append({"source": 1, "bytes": 3000 + seed})
     drawn_one = drawn(seed, layers=(2, 9), batch=(1, 5), accelerators=(1, 3)).to_json()
-    for shortcuts in (False, True):
-        blocks = [Chain(block, ratio, shortcuts) for ratio in [(6, 1), (7,), (3, 3), (2, 2, 1)]]
-        for chain in (*chains_of(drawn_one, shortcuts), *blocks, Chain(block, (2, 2, 1), shortcuts, (4, 4, 2))):
+    for kind in (CHAIN, SHORTCUTS):
+        blocks = [Chain(block, ratio, kind) for ratio in [(6, 1), (7,), (3, 3), (2, 2, 1)]]
+        for chain in (*chains_of(drawn_one, kind), *blocks, Chain(block, (2, 2, 1), kind, (4, 4, 2))):
             same_moves(chain)
 
 
@@ -219,11 +219,7 @@ def test_arrays_count_shares_as_the_writer_does(seed):
     rng = random.Random(seed)
     data = drawn(seed, layers=(2, 9), batch=(2, 5), accelerators=(2, 4)).to_json()
     data = with_equal_accelerators(data, rng) if seed % 2 else data
-    for shares in ([1], [1, 1], [2, 1], [1, 1, 1]):
-        try:
-            chain = Chain(data, shares, False, [], True)
-        except (ValueError, IndexError):  # no chain; a batch of fewer samples
-            continue
+    for chain in chains_of(data, COUNTED):
         if len(chain.spreads) ** 2 < 500:
             same_moves(chain)
 
@@ -319,7 +315,7 @@ def test_no_proof_is_above_a_plan(seed):
     for ratio in rng.sample(found := list(partitions(data["batch"], len(data["accelerators"]))), min(2, len(found))):
         shares = tuple(share for share in ratio if share)
         try:
-            chain = Chain(data, shares, seed % 2 == 1)
+            chain = Chain(data, shares, SHORTCUTS if seed % 2 else CHAIN)
         except ValueError:
             continue
         least = min(makespans(data, shares, rng, 40))
@@ -467,6 +463,11 @@ def test_moves_that_are_counted_are_orbits(runs, members):
         alike = [[sorted(name[a] for a in run) for run in (*front, *back)] + [[name[place]]] for name in exchanges]
         found.add(repr(min(alike)))
     assert moves(runs, Devices(len(places), members)) == len(found)
+
+
+def test_six_alike_shares_have_few_places():
+    """As :mod:`~mapgap.formulations.suboperation_mapping.chain_boxes` says."""
+    assert moves((6,), Devices(6, (3, 3))) == 47_814
 
 
 def box_of(rng):

@@ -47,16 +47,13 @@ from typing import Any
 
 from .chain import Chain
 from .chain_labels import outlived
+from .chain_shares import CHAINS
 from .lengths import Box, contains
 from .located import Located
 from .times import Writer
 
 SENSE = "min"
 APART = " apart"
-CHAIN = " chain"
-SHORTCUTS = " shortcuts"
-COUNTED = " counted"
-CHAINS = (CHAIN, SHORTCUTS, COUNTED)
 ORDER = " order"
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
@@ -98,7 +95,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
 def along(instance: dict[str, Any], groups: Sequence[tuple[int, int, int]], kind: str) -> Chain:
     """The chain of all ratios of a box, without the shares that may have no samples."""
     low, high = ([group[end] for group in groups for _ in range(group[2]) if group[0]] for end in (0, 1))
-    return Chain(instance, low, kind == SHORTCUTS, high, kind == COUNTED)
+    return Chain(instance, low, kind, high)
 
 
 def box(name: str) -> Box:

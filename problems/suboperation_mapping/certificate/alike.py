@@ -28,6 +28,12 @@ def equal(instance: dict[str, Any], a: int, b: int) -> bool:
     return all(t[a] == t[b] for t in tables) and all(m[i][j] == m[swap[i]][swap[j]] for m in links for i, j in pairs)
 
 
+def firsts(instance: dict[str, Any]) -> list[int]:
+    """Of every accelerator the first one that is equal to it."""
+    places = range(len(instance["accelerators"]))
+    return [next(b for b in places if equal(instance, b, a)) for a in places]
+
+
 def classes(instance: dict[str, Any], apart: bool) -> tuple[list[int], list[int]]:
     """The order in which first members come first, and the class of every accelerator in it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .chain_shares import ELSEWHERE, Shares
+from .chain_shares import CHAIN, ELSEWHERE, Shares
 
 State = tuple[Any, ...]
 Label = tuple[int, ...]
@@ -20,9 +20,9 @@ class Costs(Shares):
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = (), counted: bool = False
+        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
     ) -> None:
-        super().__init__(instance, ratio, most, counted)
+        super().__init__(instance, ratio, kind, most)
         self.sizes = {(o, p): size for o in self.operations for p, size in self.before[o]}
         # What depends on little of a state: times of shares in BP, WU, what a fused BP reads, FP in the tail.
         self.shares_known: dict[Any, list[int]] = {}
@@ -65,7 +65,7 @@ class Costs(Shares):
         apart, weights = inner is None or self.split(inner), self.layers[here]["weight_bytes"]
         loss = c2
         if inner is not None and apart:
-            loss = frozenset(c2[j] for j in self.run_of[b]) if self.counted else c2[b]
+            loss = frozenset(c2[j] for run in self.runs if b in run for j in run) if self.counted else c2[b]
         key = here, inner, b, c[b], frozenset(c), loss
         if key not in self.updates_known:
             found = self.updates_known[key] = []

@@ -8,6 +8,7 @@ from operator import add
 from typing import Any, Self, TypeVar
 
 from .chain_costs import Label, Move, State
+from .chain_shares import CHAIN
 from .chain_shortcuts import START, Shortcuts
 
 One = TypeVar("One")
@@ -18,14 +19,9 @@ class Moves(Shortcuts):
     """The moves of a ratio, ``moves(k, state)`` for the ``k``-th step."""
 
     def __init__(
-        self,
-        instance: dict[str, Any],
-        ratio: Sequence[int],
-        shortcuts: bool = False,
-        most: Sequence[int] = (),
-        counted: bool = False,
+        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
     ) -> None:
-        super().__init__(instance, ratio, shortcuts, most, counted)
+        super().__init__(instance, ratio, kind, most)
         self.known: dict[Any, list[Move]] = {}
         self.numbers: dict[Any, list[int]] = {}  # of those moves
         self.reached: dict[Any, list[State]] = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 from .chain_costs import NEVER
 from .chain_inside import Inside
+from .chain_shares import CHAIN
 
 
 class Path(Inside):
@@ -21,9 +22,9 @@ class Path(Inside):
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = (), counted: bool = False
+        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
     ) -> None:
-        super().__init__(instance, ratio, most, counted)
+        super().__init__(instance, ratio, kind, most)
         if min(ratio) < 1:
             raise ValueError("a share of no samples")
         self.steps: list[Any] = []

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, combinations_with_replacement, pairwise, product
+from itertools import chain, combinations_with_replacement, groupby, product
 from typing import Any
 
-from .alike import equal
+from .alike import firsts
 from .graph import Graph
 
+CHAIN = " chain"  #: kinds of chains, as names of cases end
+SHORTCUTS = " shortcuts"
+COUNTED = " counted"
+CHAINS = (CHAIN, SHORTCUTS, COUNTED)
 ELSEWHERE = -1  #: the place of a share that is on another accelerator than the one that reads it
 
 
@@ -28,24 +32,19 @@ class Shares(Graph):
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], most: Sequence[int] = (), counted: bool = False
+        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
     ) -> None:
         super().__init__(instance, tuple(ratio))
-        self.most, self.counted = tuple(most) or self.ratio, counted
-        self.like = [*self.places]
-        if counted:
-            self.like = [next(b for b in self.places if equal(instance, b, a)) for a in self.places]
+        self.most, self.counted = tuple(most) or self.ratio, kind == COUNTED
+        self.like = firsts(instance) if self.counted else [*self.places]
         order = sorted(self.places, key=lambda a: (self.like[a], a))
         self.rank = [order.index(a) for a in self.places]
-        limits = list(pairwise(zip(self.ratio, self.most, strict=True)))
-        self.alike_shares = [b for b, (one, other) in enumerate(limits) if one == other]  # the next one is alike
-        self.runs: list[list[int]] = []
-        for b in self.shares:
-            self.runs = [*self.runs[:-1], [*self.runs[-1], b]] if b - 1 in self.alike_shares else [*self.runs, [b]]
-        self.run_of = [run for run in self.runs for _ in run]
-        rising = [combinations_with_replacement(order, len(run)) for run in self.runs]
-        every = map(chain.from_iterable, product(*rising)) if counted else product(self.places, repeat=len(self.shares))
-        self.spreads = [tuple(spread) for spread in every]
+        limits = list(zip(self.ratio, self.most, strict=True))
+        self.runs = [list(those) for _, those in groupby(self.shares, limits.__getitem__)]
+        self.alike_shares = [b for run in self.runs for b in run[:-1]]  # the next one is alike
+        rising = product(*(combinations_with_replacement(order, len(run)) for run in self.runs))
+        every = product(self.places, repeat=len(self.shares))
+        self.spreads = [tuple(chain.from_iterable(those)) for those in rising] if self.counted else list(every)
         self.names: dict[Any, tuple[Any, ...]] = {}
         self.sources_known: dict[Any, list[int]] = {}
         self.rising_known: dict[Any, list[tuple[int, ...] | None]] = {}
@@ -53,16 +52,11 @@ class Shares(Graph):
     def rising(self, c: Any = None) -> list[tuple[int, ...] | None]:
         """Places of shares, of FP or with those ``c`` of FP of BP; ``None`` where alike shares have falling ones.
 
-        Those of BP may fall where those of FP rise.
+        Those of BP may fall where those of FP rise. Those that are counted all rise.
         """
-        if self.counted:
-            return [*self.spreads]
-        ties = tuple(b for b in self.alike_shares if c is None or c[b] == c[b + 1])
+        ties = tuple(b for b in self.alike_shares if not self.counted and (c is None or c[b] == c[b + 1]))
         if ties not in self.rising_known:
-            rank = self.rank
-            self.rising_known[ties] = [
-                x if all(rank[x[b]] <= rank[x[b + 1]] for b in ties) else None for x in self.spreads
-            ]
+            self.rising_known[ties] = [x if all(x[b] <= x[b + 1] for b in ties) else None for x in self.spreads]
         return self.rising_known[ties]
 
     def sources(self, before: Sequence[int], own: Sequence[int]) -> Sequence[int]:

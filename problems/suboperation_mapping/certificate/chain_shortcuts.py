@@ -14,12 +14,13 @@ from typing import Any
 
 from .chain_costs import Label, Move, State
 from .chain_path import Path
+from .chain_shares import CHAIN, SHORTCUTS
 
 START: State = (None, None)  #: the state before all steps
 
 
 class Shortcuts(Path):
-    """The steps of a path; with ``shortcuts`` they remember where one begins.
+    """The steps of a path; with shortcuts they remember where one begins.
 
     Attributes
     ----------
@@ -32,19 +33,14 @@ class Shortcuts(Path):
     """
 
     def __init__(
-        self,
-        instance: dict[str, Any],
-        ratio: Sequence[int],
-        shortcuts: bool = False,
-        most: Sequence[int] = (),
-        counted: bool = False,
+        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
     ) -> None:
-        super().__init__(instance, ratio, most, counted)
-        self.origin = (*START, None) if shortcuts else START
+        super().__init__(instance, ratio, kind, most)
+        self.origin = (*START, None) if kind == SHORTCUTS else START
         self.ended: dict[int, int] = {}
         self.opened: set[int] = set()
         inner, outer = None, None
-        for k, step in enumerate(self.steps if shortcuts else ()):
+        for k, step in enumerate(self.steps if kind == SHORTCUTS else ()):
             if inner is not None and step.func in (Path.join, Path.begin, Path.meet) and step.args[1] == outer:
                 self.ended[k] = inner
                 inner = inner if step.func is Path.join else None

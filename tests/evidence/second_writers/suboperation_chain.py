@@ -94,19 +94,16 @@ class Step(NamedTuple):
 class Path:
     """The steps of one ratio along a longest path; of several that which ends, then comes from, the last layers."""
 
-    def __init__(
-        self, instance: dict[str, Any], ratio: Any, shortcuts: bool = False, most: Any = None, counted: bool = False
-    ) -> None:
+    def __init__(self, instance: dict[str, Any], ratio: Any, kind: str = "chain", most: Any = None) -> None:
         self.instance, self.layers, self.ratio = instance, instance["layers"], list(ratio)
         self.most = list(most or ratio)
-        self.shortcuts = shortcuts
+        self.shortcuts, self.counted = kind == "shortcuts", kind == "counted"
         self.edge: tuple[int, int] | None = None  # a reader whose places are kept, and what it reads
         self.everywhere = range(len(instance["accelerators"]))
-        self.counted = counted
         limits = list(zip(self.ratio, self.most, strict=True))
         self.runs = [list(those) for _, those in groupby(range(len(limits)), limits.__getitem__)]
         self.namesakes = [[a] for a in self.everywhere]
-        if counted:
+        if self.counted:
             self.namesakes = [[b for b in self.everywhere if self.can_change(a, b)] for a in self.everywhere]
         # By class, which are called by their first member, and in it by number.
         self.by_class = sorted(self.everywhere, key=lambda a: (self.namesakes[a], a))
@@ -561,13 +558,7 @@ def not_dominated(labels: set[Label]) -> Iterator[Label]:
 
 
 def outlived(
-    instance: dict[str, Any],
-    ratio: Any,
-    bound: int,
-    proof: Any,
-    shortcuts: bool = False,
-    most: Any = None,
-    counted: bool = False,
+    instance: dict[str, Any], ratio: Any, bound: int, proof: Any, kind: str = "chain", most: Any = None
 ) -> str | None:
     """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does.
 
@@ -575,7 +566,7 @@ def outlived(
     """
     parts = list(proof) if isinstance(proof, list) else [proof]
     shares = [(low, high) for low, high in zip(ratio, most or ratio, strict=True) if low]
-    path = Path(instance, [low for low, _ in shares], shortcuts, [high for _, high in shares], counted)
+    path = Path(instance, [low for low, _ in shares], kind, [high for _, high in shares])
     reason = descend(path, frozenset(), bound, parts)
     return "more than a tree" if reason is None and parts else reason
 

@@ -38,8 +38,8 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
     for name, limit in zip(boxes, limits, strict=True):
         low, high = zip(*limit, strict=True)
         if name.endswith((" chain", " shortcuts", " counted")):
-            check = partial(beside("suboperation_chain").outlived, instance, low, bound, most=high)
-            yield name, partial(check, shortcuts=name.endswith(" shortcuts"), counted=name.endswith(" counted"))
+            kind = name.rpartition(" ")[2]
+            yield name, partial(beside("suboperation_chain").outlived, instance, low, bound, kind=kind, most=high)
             continue
         if not all(low):
             raise ValueError("an empty share")
@@ -55,8 +55,10 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
                 name = ",".join(map(str, ratio))
                 kind = next((kind for kind in ("chain", "shortcuts", "counted") if f"{name} {kind}" in names), "")
                 if kind:
-                    check = partial(beside("suboperation_chain").outlived, instance, ratio, bound)
-                    yield f"{name} {kind}", partial(check, shortcuts=kind == "shortcuts", counted=kind == "counted")
+                    yield (
+                        f"{name} {kind}",
+                        partial(beside("suboperation_chain").outlived, instance, ratio, bound, kind=kind),
+                    )
                     continue
                 ordered = f"{name} order" in names
                 writer = Writer(instance, bound, new(), ratio=ratio, ordered=ordered)
