@@ -93,7 +93,6 @@ def test_importing_the_package_and_asking_the_registry_is_cheap():
     assert loaded_after(f"{every}    registry.library(name)") == []
 
 
-@pytest.mark.in_turn
 def test_checking_certificates_needs_no_solver_and_no_numpy():
     code = (
         "from mapgap.evidence.verify import verify_all\nfound = verify_all(['synergy_w1_*', 'dhm_squeezenet_fold4'])\n"
@@ -101,7 +100,6 @@ def test_checking_certificates_needs_no_solver_and_no_numpy():
     assert loaded_after(f"{code}assert len(found) > 6 and all(each.holds for each in found)") == []
 
 
-@pytest.mark.in_turn
 def test_checking_a_file_needs_no_solver(tmp_path):
     code = "from mapgap.catalogue.files import check_file\ncheck_file('elfish_lenet_straggler1')"
     assert set(loaded_after(code)) <= {"numpy"}

@@ -26,7 +26,6 @@ def findings(records, name, **changes):
     return lost(changed, 20.0, 60.0)
 
 
-@pytest.mark.in_turn
 def test_what_is_kept_is_not_reported(records):
     assert lost(records, 20.0, 60.0) == []
 

@@ -71,7 +71,6 @@ def faults(checkout, accepted=False):
     return [fault for fault in Checkout(checkout).audit() if accepted or fault.kind != "changed"]
 
 
-@pytest.mark.in_turn
 def test_an_honest_checkout_has_no_faults(checkout):
     assert faults(checkout, accepted=True) == []
 
@@ -291,7 +290,6 @@ def test_what_needs_an_extra_that_is_not_installed_is_named_and_not_judged(check
     }
 
 
-@pytest.mark.in_turn
 def test_runs_that_are_deleted_leave_a_report_that_says_too_much(checkout, run):
     worse = run_method(load_instance(EXAMPLE), "single_accelerator", Budget(5.0), isolate=False)
     append(runs_of(checkout), changed(worse, revision=run.revision))
@@ -304,7 +302,6 @@ def test_runs_that_are_deleted_leave_a_report_that_says_too_much(checkout, run):
     assert {fault.kind for fault in faults(checkout)} == {*MADE, "unsupported"}  # the ledger's bound was that run's
 
 
-@pytest.mark.in_turn
 def test_a_verdict_that_is_edited_or_leads_nowhere_is_found(checkout):
     # A report made from tables of other reports, of which there are none here: none of its verdicts can be recomputed.
     folder = checkout / "reports" / "published_numbers"

@@ -38,7 +38,6 @@ def test_a_certification_tells_what_it_solves(quick):
     assert begun == [(run.method, run.instance) for run in found.runs]
 
 
-@pytest.mark.in_turn
 def test_a_contradiction_is_an_error(quick, monkeypatch):
     problem = "suboperation_mapping"
     library = registry.library(problem)

@@ -28,7 +28,6 @@ def entry_of(tmp_path, record, **origin):
     return Ledger.load(tmp_path / "best.yaml").entries[EXAMPLE]
 
 
-@pytest.mark.in_turn
 def test_a_run_leaves_method_file_date_and_revision(record, tmp_path):
     update_ledger([record], tmp_path / "best.yaml", "runs/overview.jsonl")
     entry = Ledger.load(tmp_path / "best.yaml").entries[EXAMPLE]

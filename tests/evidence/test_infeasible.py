@@ -40,7 +40,6 @@ def test_an_instance_without_a_plan_is_certified_and_no_other(problem, sample, t
     assert certified or len(sample) < 100
 
 
-@pytest.mark.in_turn
 def test_a_proof_of_another_instance_does_not_serve():
     """The proof that one instance has no plan, put into the file of another one that has some."""
     library, tried = registry.library("suboperation_mapping"), 0
@@ -54,7 +53,6 @@ def test_a_proof_of_another_instance_does_not_serve():
     assert tried
 
 
-@pytest.mark.in_turn
 def test_the_commands_know_it(tmp_path):
     library = registry.library("multi_model_splitting")
     instance = next(each for each in (library.generate("tiny", s) for s in range(60)) if not has_plan(each))

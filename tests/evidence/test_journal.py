@@ -46,7 +46,6 @@ def runs():
     return [single, changed(best, bound=None, status="FEASIBLE", certificate=None), weak, bound, best]
 
 
-@pytest.mark.in_turn
 def test_the_committed_ledger_is_the_view_of_its_journal():
     assert COMMITTED.path.read_bytes() == COMMITTED.view()
     entries, _, _ = journal.entries_of(journal.read(COMMITTED.journal_path).values())
@@ -54,7 +53,6 @@ def test_the_committed_ledger_is_the_view_of_its_journal():
     assert COMMITTED.behind() == []
 
 
-@pytest.mark.in_turn
 def test_facts_in_any_order_make_the_same_ledger(runs, tmp_path):
     """Every order of entering them leaves the same lines where all are news; every order of lines the same entries."""
     whole = []

@@ -32,7 +32,6 @@ def entered(tmp_path, *records):
     return ledger, changes
 
 
-@pytest.mark.in_turn
 def test_a_proven_run_enters_plan_bound_and_certificate_and_survives_the_file(record, tmp_path):
     ledger, changes = entered(tmp_path, record)
     assert len(changes) == 2

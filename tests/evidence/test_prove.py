@@ -91,7 +91,6 @@ def test_the_command_writes_the_same_bytes_twice_and_keeps_what_checks(tmp_path)
     assert (tmp_path / f"{name}.cert.json.gz").read_bytes() == first
 
 
-@pytest.mark.in_turn
 def test_a_glob_takes_all_objectives_and_goes_on_where_it_was_interrupted(tmp_path):
     ledger = ledger_of(tmp_path / "best.yaml", "dhm_squeezenet_fire2", "dhm_squeezenet_fire2@latency")
     events = []

@@ -294,7 +294,6 @@ def test_verdicts_on_fresh_instances_are_equal(problem, sample):
     assert seen == {True, False}
 
 
-@pytest.mark.in_turn
 def test_verdicts_on_damaged_certificates_are_equal():
     """Of layer flow; those of neuron masking may ask for lists that do not end, and fresh instances are small."""
     rng = random.Random(6)

@@ -401,7 +401,6 @@ def same_with_any_order():
         assert not verdict(data, shares, bound + 1, proof, most=most)
 
 
-@pytest.mark.in_turn
 def test_the_order_of_alike_shares_costs_nothing():
     same_with_any_order()
 

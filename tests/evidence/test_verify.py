@@ -171,7 +171,6 @@ def test_one_bad_file_does_not_stop_the_others(book, tmp_path):
     assert all(found_reason for found_reason in (found[0].reason, found[1].reason))
 
 
-@pytest.mark.in_turn
 def test_several_processes_say_what_one_says_and_in_order(tmp_path):
     """Ten files, one of which is rubbish."""
     ledger, told = Ledger.load(), []

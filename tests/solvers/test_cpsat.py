@@ -88,7 +88,6 @@ def test_a_run_that_is_out_of_time_proves_nothing():
     assert outcome.objective is None or outcome.bound <= outcome.objective
 
 
-@pytest.mark.in_turn
 def test_an_engine_without_a_bound_states_none():
     """Stopped within its presolve, CP-SAT states the bound 0, which no objective below 0 has."""
     model = cp_model.CpModel()

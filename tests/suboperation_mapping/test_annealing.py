@@ -199,7 +199,6 @@ def test_quick_planner_is_never_worse_than_what_it_starts_from(family):
             assert other is None or (ours is not None and ours <= other)
 
 
-@pytest.mark.in_turn
 def test_anneal_announces_at_once_and_keeps_the_budget():
     # The first plan comes before any search; every later one is better; the last one is returned.
     instance = load_instance("mtrain_scale_4fpga_resnet18_3gbs")

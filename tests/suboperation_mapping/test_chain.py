@@ -127,7 +127,6 @@ def test_updates_run_beside_what_comes_next():
     assert 18 * WORK <= proven(data) <= 18 * WORK + 10
 
 
-@pytest.mark.in_turn
 def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
     """What weights cannot see: one share, all of FP and BP on the critical path, no transfer worth its time.
 
@@ -257,7 +256,6 @@ def test_a_beam_makes_a_plan_of_any_network(seed):
         assert mapped.makespan * UNIT >= root.value
 
 
-@pytest.mark.in_turn
 def test_an_accelerator_waits_between_fp_and_what_follows():
     """Nothing is fused. Two shares; the first layer only fits one FPGA, the second one only the two others.
 
@@ -490,7 +488,6 @@ class Halves(Cutter):
         return high - low
 
 
-@pytest.mark.in_turn
 def test_four_accelerators_have_boxes_along_chains():
     """Both methods prove no more than a plan has; the certificate holds, though shares are left out of some chains."""
     rng = random.Random(3)

@@ -347,7 +347,6 @@ def test_dividing_by_places_never_passes_a_plan(family, seed):
         assert bounds[-1] <= best
 
 
-@pytest.mark.in_turn
 def test_places_raise_bounds_and_lower_none():
     """In the relaxation the fused operations lie half here, half there."""
     raised = 0

@@ -310,7 +310,6 @@ def test_certificates_hold_and_prove_no_more(seed, medium, late):
         assert prove(facts, best + 1, Budget(1.0).start()) is None
 
 
-@pytest.mark.in_turn
 def test_a_certificate_counts_what_the_medium_carries():
     """On one medium more is proven than on links, whose optimum it exceeds."""
     values = []

@@ -127,7 +127,6 @@ def test_a_plan_of_others_is_learned():
     assert state.news == [plan]
 
 
-@pytest.mark.in_turn
 def test_parameters_reach_the_members():
     assert {"hot", "question_s", "window", "eager", "prices"} <= set(METHODS["portfolio"].defaults)
     instance = LIBRARY.generate("small", 5)

@@ -13,7 +13,6 @@ from mapgap.problems.suboperation_mapping.lowered.mapped import best_single
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 
-@pytest.mark.in_turn
 def test_a_start_is_the_first_plan_and_no_plan_is_worse():
     # A proven optimum, which steps find only after seconds: what is announced first can only be the start.
     instance = load_instance("mtrain_c1_alexnet_0p125gbs")

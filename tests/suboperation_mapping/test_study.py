@@ -175,7 +175,6 @@ def test_instance_tables_count_what_the_ledger_knows():
     assert {row["method"] for row in tables["methods"].rows} == {DFS, CONVERTING}  # what is known is no run
 
 
-@pytest.mark.in_turn
 def test_headlines_take_the_kindest_reading_and_changes_are_counted():
     # Sum and growth: 110 and 120 on the first instance, 150 and 125 on the second; the best plans known take 100.
     names = (library_name(1, "vgg16", "3"), scale_name(2, "3"))
