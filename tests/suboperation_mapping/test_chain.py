@@ -509,6 +509,28 @@ def test_four_accelerators_have_boxes_along_chains():
     check({"schema": 1, "instance": data, "bound": more, "proof": proof})
 
 
+@pytest.mark.parametrize("seed", seeds(3, 120))
+def test_a_climb_goes_on_from_any_certificate_of_another(seed):
+    """Whatever shares their chains leave out, and however soon they end; samples take up to 10^6 ticks."""
+    rng = random.Random(seed)
+    data = drawn(seed, layers=(2, 5), batch=(2, 5), accelerators=(2, 4)).to_json()
+    data = with_equal_accelerators(data, rng) if seed % 2 else data
+    some_ratios = list(partitions(data["batch"], len(data["accelerators"])))[:3]
+    plan = min(makespan for ratio in some_ratios for makespan in makespans(data, ratio, rng, 20))
+    known = None
+    for _ in range(3):
+        params = Certificate(
+            asked=rng.randint(3, 40),
+            widest=rng.choice([64, 300, 80_000]),
+            widest_alone=rng.choice([64, 300, 80_000]),
+            enough=rng.choice([0.0, 0.85]),
+            told_apart=rng.choice([0, 3]),
+        )
+        known = climb(data, plan, Budget(5.0).start(), known, params) or known
+        if known is not None:
+            check({"schema": 1, "instance": data, "bound": known[0], "proof": json.loads(json.dumps(known[1]))})
+
+
 @pytest.mark.parametrize("seed", seeds(10, 200))
 def test_the_box_of_a_name_has_the_ratios_that_were_left_out(seed):
     """Whatever is left out of the chain; groups are apart, as its parts are to have all ratios again."""
