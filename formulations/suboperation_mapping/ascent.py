@@ -12,11 +12,13 @@ drop. All of it is in whole numbers (:mod:`~.chain_diagram`), and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.certificate import flat
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed
+from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
@@ -70,21 +72,29 @@ class Ascent:
         self.root: Weighed | None = None
         self.tree: Tree | None = None
 
-    def diagram(self) -> Diagram:
-        """What comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
+    @property
+    def next_kind(self) -> str:
+        """The kind of chain for what comes next: weights, or a tree; empty if it has too many moves for a tree."""
+        devices, params = len(self.instance["accelerators"]), self.params
         # What is remembered of a shortcut is two places more in a state, beside those of the shares.
-        devices = len(self.instance["accelerators"])
-        kind = CHAIN
-        if self.root is not None and devices ** (len(self.ratio) + 2) <= self.params.spreads:
-            kind = SHORTCUTS
-        elif devices > self.params.told_apart and not flat(self.instance):
-            kind = COUNTED
-        return Diagram(Chain(self.instance, self.ratio, kind, self.most))
+        if self.root is not None and devices ** (len(self.ratio) + 2) <= params.spreads:
+            return SHORTCUTS
+        if devices <= params.told_apart or flat(self.instance):
+            return CHAIN
+        if self.root is None:
+            return COUNTED
+        # Choices tell shares apart; weights that have to be equal gain nothing by them.
+        runs = tuple(len(list(those)) for _, those in groupby(zip(self.ratio, self.most, strict=True)))
+        return CHAIN if moves(runs, Devices(devices)) <= params.widest_alone else ""
+
+    def diagram(self) -> Diagram:
+        """Of what comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
+        return Diagram(Chain(self.instance, self.ratio, self.next_kind, self.most))
 
     @property
     def over(self) -> bool:
         """Whether nothing is left to try."""
-        weighed = self.root is not None and self.weights
+        weighed = self.root is not None and (self.weights or not self.next_kind)
         return self.bound >= self.goal or weighed or (self.tree is not None and self.tree.over)
 
     def climb(self, budget: Budget, diagram: Diagram | None = None) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_arrays import Arrays
-from mapgap.formulations.suboperation_mapping.chain_kernels import Table, follow, mark, shortest
+from mapgap.formulations.suboperation_mapping.chain_kernels import Table, follow, mark, shortest, weigh
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -24,6 +24,7 @@ Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Runs = list[list[int]]
 Choice = tuple[int, int, bool]  # a step, the number of a move, and whether it is the only one, or left out
+ODD = 0x61C8864680B583EB  #: its powers, modulo 2^64, sum up a row
 CLOSE = 2e-5  #: of weights: the part of the bound that better ones could add
 
 
@@ -45,10 +46,10 @@ class Weighed(NamedTuple):
 
 
 class Weighing:
-    """Weights as rows by step, and what states lead to, by their number over all steps."""
+    """Weights as rows by step, what states lead to, by their number over all steps, and what moves cost."""
 
-    def __init__(self, rows: Whole, rest: Whole, offsets: Whole, runs: Runs) -> None:
-        self.rows, self.rest, self.offsets, self.runs = rows, rest, offsets, runs
+    def __init__(self, rows: Whole, rest: Whole, offsets: Whole, runs: Runs, prices: Whole) -> None:
+        self.rows, self.rest, self.offsets, self.runs, self.prices = rows, rest, offsets, runs, prices
 
     def value(self, k: int, states: Whole, numbers: Whole) -> Whole:
         """Least makespans of labels with these numbers, in 4096ths."""
@@ -78,7 +79,6 @@ class Diagram:
             self.pairs.append(None if step.pairs is None else step.pairs[kept])
             here = np.zeros(states[-1], np.bool_)
             here[self.steps[-1][0]] = True
-        self.costs = [arrays.cost(k, added) for k, (_, added, _) in enumerate(self.steps)]
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
         layers = [k for k in inside if k == inside[0] or (k < self.last and self.spreads(k))]
         self.turns = layers if chain.fold is not None else []  # where weights may rise
@@ -88,32 +88,45 @@ class Diagram:
         shared = [np.array(first), *(self.shares + like + n for n in range(0, chain.timed, self.places))]
         shared += [self.few + like + n * self.places for n in range(len(self.turns))]
         self.shared = np.concatenate(shared)  # by weight, which one it is: those of alike ones, where these are counted
-        self.moves, self.offsets = self.joined(), np.cumsum([0, *states])
         self.first_move = np.cumsum([0, *(len(to) for to, *_ in self.steps)])
+        self.offsets = np.cumsum([0, *states])
+        self.moves = self.joined(arrays)
+        self.price = self.moves.price.copy()  # of all moves
 
-    def joined(self) -> Table:
+    def joined(self, arrays: Arrays) -> Table:
         """The moves of all steps together."""
-        width = max(costs.shape[1] for costs in self.costs)
-        costs = np.zeros((sum(map(len, self.costs)), width), np.int64)
-        begins, rows, to, state, move = list[Whole](), list[Whole](), list[Whole](), 0, 0
-        for k, (after, _, starts) in enumerate(self.steps):
-            state += len(starts) - 1
-            costs[move : move + len(after), : self.costs[k].shape[1]] = self.costs[k]
-            begins.append(move + starts[:-1])
-            rows.append(np.full(len(starts) - 1, -1 if k == self.chain.fold else k + 1))
-            to.append(state + after)
-            move += len(after)
-        barred = np.zeros(move, np.bool_)
-        return Table(np.append(np.concatenate(begins), move), np.concatenate(rows), np.concatenate(to), costs, barred)
+        which, costs, rows, known = list[Whole](), list[Whole](), list[Whole](), 0
+        for k, (_, added, _) in enumerate(self.steps):
+            found, here = different(arrays.cost(k, added) if k != self.chain.fold else np.zeros((len(added), 1), int))
+            which.append(here + known)
+            costs.append(found)
+            rows.append(np.full(len(found), k + 1))
+            known += len(found)
+        width = max(found.shape[1] for found in costs)
+        padded = [np.pad(found, ((0, 0), (0, width - found.shape[1]))) for found in costs]
+        begins = [begin + starts[:-1] for begin, (*_, starts) in zip(self.first_move, self.steps, strict=False)]
+        to = [begin + to for begin, (to, *_) in zip(self.offsets[1:], self.steps, strict=False)]
+        return Table(
+            np.append(np.concatenate(begins), self.first_move[-1]),
+            np.concatenate(to).astype(np.int32),
+            np.concatenate(which).astype(np.int32),
+            np.concatenate(padded),
+            np.concatenate(rows),
+        )
+
+    def cost(self, k: int, moves: Whole) -> Whole:
+        """What some moves of a step add to the numbers that have weights; the fused one adds nothing."""
+        found: Whole = self.moves.costs[self.price[self.first_move[k] + moves]]
+        return found
 
     def narrow(self, choices: Iterable[Choice]) -> None:
         """Leave out the moves that some choices exclude, and no others."""
         self.barred = {}
         for k, number, yes in choices:
             self.barred[k] = self.barred.get(k, False) | ((self.numbers[k] == number) != yes)
-        self.moves.barred[:] = False
+        self.moves.price[:] = self.price
         for k, barred in self.barred.items():
-            self.moves.barred[self.first_move[k] : self.first_move[k + 1]] = barred
+            self.moves.price[self.first_move[k] : self.first_move[k + 1]][barred] = len(self.moves.costs)
 
     def spreads(self, k: int) -> bool:
         return bool(self.chain.steps[k].func is Chain.spread)
@@ -132,15 +145,16 @@ class Diagram:
         rows = np.zeros((self.last + 1, self.moves.costs.shape[1]), np.int64)
         for (begin, *row), end in zip(runs, ends, strict=True):
             rows[begin:end, : len(row)] = row
-        rest = np.zeros(self.offsets[-1], np.int64)
-        shortest(self.moves, rows, rest)
-        return Weighing(rows, rest, self.offsets, runs)
+        rest, prices = np.zeros(self.offsets[-1], np.int64), np.zeros(len(self.moves.costs) + 1, np.int64)
+        weigh(self.moves, rows, prices)
+        shortest(self.moves, prices, rest)
+        return Weighing(rows, rest, self.offsets, runs, prices)
 
     def path(self, weighing: Weighing) -> Cut:
         """The cut of the shortest path."""
         moves = np.empty(self.last, np.int64)
-        follow(self.moves, weighing.rows, weighing.rest, moves)
-        added, end = self.moves.costs[moves], self.last if self.chain.fold is None else self.chain.fold
+        follow(self.moves, weighing.prices, weighing.rest, moves)
+        added, end = self.moves.costs[self.price[moves]], self.last if self.chain.fold is None else self.chain.fold
         tail, inside = added[:end, : self.few].sum(axis=0).astype(float), 0.0
         sums = np.zeros((len(self.turns), self.places))
         if self.turns:
@@ -274,6 +288,16 @@ class Diagram:
 
     def value(self, weighing: Weighing, k: int, labels: Whole) -> Whole:
         return weighing.value(k, labels[:, 0], self.weighed(k, labels))
+
+
+def different(rows: Whole) -> tuple[Whole, Whole]:
+    """The rows that differ, and which of them each row is."""
+    sums = rows @ np.cumprod(np.full(rows.shape[1], ODD))
+    _, first, which = np.unique(sums, return_index=True, return_inverse=True)
+    found = rows[first]
+    if not np.array_equal(found[which], rows):  # some have the same sum
+        found, which = np.unique(rows, axis=0, return_inverse=True)
+    return found, which
 
 
 def undominated(labels: Whole) -> Whole:

@@ -2,72 +2,72 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.kernels import Flags, Integers, Integers2, kernel
+from mapgap.kernels import Integers, Integers2, kernel
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 
 Whole = NDArray[np.int64]
+Small = Annotated[NDArray[np.int32], "i4[::1]"]
 
 
 class Table(NamedTuple):
     """The moves of all states of all steps, one after the other; states are numbered over all steps.
 
+    Many moves of a step cost the same, so weights are applied to different costs only.
+
     Attributes
     ----------
     begins : (states before the last step + 1,) int64
         First move of a state.
-    rows : (states before the last step,) int64
-        Row of weights that its moves are weighed by; -1 where they cost nothing.
-    to : (moves,) int64
+    to : (moves,) int32
         The state after a move.
-    costs : (moves, numbers) int64
+    price : (moves,) int32
+        Which cost it has; as many as there are for one that is left out.
+    costs : (costs, numbers) int64
         What it adds to the numbers that have weights.
-    barred : (moves,) bool
-        Whether it is left out.
+    rows : (costs,) int64
+        Row of weights by which a cost is weighed.
     """
 
     begins: Integers
-    rows: Integers
-    to: Integers
+    to: Small
+    price: Small
     costs: Integers2
-    barred: Flags
-
-
-@kernel("i8(Table,i8[:,::1],i8[::1],i8,i8)", Table, makes_arrays=False)
-def weighed_move(moves: Table, weights: Whole, rest: Whole, row: int, move: int) -> int:
-    """What a move and all that follows it cost."""
-    if moves.barred[move]:
-        return NEVER
-    cost: int = rest[moves.to[move]]
-    if row >= 0:
-        for j in range(weights.shape[1]):
-            cost += moves.costs[move, j] * weights[row, j]
-    return cost
+    rows: Integers
 
 
 @kernel("void(Table,i8[:,::1],i8[::1])", Table, makes_arrays=False)
-def shortest(moves: Table, weights: Whole, rest: Whole) -> None:
+def weigh(moves: Table, weights: Whole, prices: Whole) -> None:
+    """Fill in ``prices``, what costs are by weights; one more, of moves that are left out."""
+    for cost in range(len(moves.rows)):
+        prices[cost] = 0
+        for j in range(weights.shape[1]):
+            prices[cost] += moves.costs[cost, j] * weights[moves.rows[cost], j]
+    prices[len(moves.rows)] = NEVER
+
+
+@kernel("void(Table,i8[::1],i8[::1])", Table, makes_arrays=False)
+def shortest(moves: Table, prices: Whole, rest: Whole) -> None:
     """Fill in ``rest``, the least cost from a state on, 0 after the last step."""
-    for state in range(len(moves.rows) - 1, -1, -1):
+    for state in range(len(moves.begins) - 2, -1, -1):
         best = NEVER
         for move in range(moves.begins[state], moves.begins[state + 1]):
-            best = min(best, weighed_move(moves, weights, rest, moves.rows[state], move))
+            best = min(best, rest[moves.to[move]] + prices[moves.price[move]])
         rest[state] = best
 
 
-@kernel("void(Table,i8[:,::1],i8[::1],i8[::1])", Table, makes_arrays=False)
-def follow(moves: Table, weights: Whole, rest: Whole, path: Whole) -> None:
+@kernel("void(Table,i8[::1],i8[::1],i8[::1])", Table, makes_arrays=False)
+def follow(moves: Table, prices: Whole, rest: Whole, path: Whole) -> None:
     """The moves of a shortest path."""
     state = 0
     for k in range(len(path)):
-        path[k] = moves.begins[state]
-        best = weighed_move(moves, weights, rest, moves.rows[state], path[k])
-        for move in range(moves.begins[state] + 1, moves.begins[state + 1]):
-            cost = weighed_move(moves, weights, rest, moves.rows[state], move)
+        best = NEVER
+        for move in range(moves.begins[state], moves.begins[state + 1]):
+            cost = rest[moves.to[move]] + prices[moves.price[move]]
             if cost < best:
                 best, path[k] = cost, move
         state = moves.to[path[k]]

@@ -18,6 +18,8 @@ import heapq
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
+
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Choice, Cut, Diagram, Runs, Weighed
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
@@ -76,7 +78,7 @@ class Tree:
     def climb(self, diagram: Diagram, target: int, budget: Budget) -> bool:
         """Ask labels of the weakest leaf for a target, or divide it; ``False`` if neither can be done."""
         leaf = self.leaves[0][2]
-        if leaf.asked < target and not diagram.chain.counted and self.by_labels(diagram, leaf, target, budget):
+        if leaf.asked < target and self.by_labels(diagram, leaf, target, budget):
             return True
         if budget.exhausted:  # labels had no time: they say nothing of the leaf
             leaf.asked = 0
@@ -139,9 +141,9 @@ class Tree:
         for k in range(diagram.last):
             if k == diagram.chain.fold:
                 continue
-            moves = [int(cut.moves[k]) for _, cut in leaf.mix]
+            moves = np.array([cut.moves[k] for _, cut in leaf.mix], np.int64)
             numbers = diagram.numbers[k][moves].tolist()
-            sizes[k] = int(abs(diagram.costs[k][moves]).max(initial=0))
+            sizes[k] = int(abs(diagram.cost(k, moves)).max(initial=0))
             for j in sorted({*numbers}):
                 part = frozenset(i for i, number in enumerate(numbers) if number == j)
                 if part != every:

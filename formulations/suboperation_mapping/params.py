@@ -100,12 +100,12 @@ class Chains(Params):
 
     widest: int = 80_000
     widest_alone: int = 340_000
-    spreads: int = 81
+    spreads: int = 243
     told_apart: int = 3
     labels: int = 10_000
     rounds: int = 12
     tried: int = 4
-    moves: int = 60_000_000
+    moves: int = 200_000_000
     apart: float = 0.001
 
 

@@ -235,9 +235,8 @@ def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     ascent = context.ascents[ratio]
     ascent.goal, plain, found = goal, None, None
     diagram = None if ascent.over else ascent.diagram()
-    # A plan has a place for every share, and one name for every accelerator.
     whole = ascent.ratio == shares_of(ratio) and ascent.root is not None and ascent.tree is None
-    if whole and diagram is not None and not diagram.chain.counted:
+    if whole and diagram is not None:
         one = lower(context.phases.instance, ratio)
         plain = chain_plan(diagram, ascent.weigh(diagram).weighing, one, context.params.beam, budget)
     if plain is not None:

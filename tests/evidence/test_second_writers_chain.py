@@ -130,7 +130,8 @@ def proofs_of(diagram, best):
     found = diagram.weights(max(1, best), 30)
     value, weighing = found.value, found.weighing
     yield value // UNIT, {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
-    tree = Tree(found, max(1, best), Params(moves=10_000))
+    # No label may be left where shares are counted.
+    tree = Tree(found, max(1, best), Params(moves=10_000, **({"labels": 0} if diagram.chain.counted else {})))
     while tree.bound < best and tree.climb(diagram, best, Budget(20).start()):
         pass
     yield tree.bound, tree.proof(diagram.last)

@@ -17,9 +17,10 @@ from mapgap.formulations.suboperation_mapping.ascent import Ascent
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, ratios, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import named
 from mapgap.formulations.suboperation_mapping.chain_arrays import FRONT, NOTHING, PLACE, PLACES, RISING, SPREAD, Arrays
-from mapgap.formulations.suboperation_mapping.chain_boxes import Devices, moves, narrowed
-from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
+from mapgap.formulations.suboperation_mapping.chain_boxes import narrowed
+from mapgap.formulations.suboperation_mapping.chain_diagram import ODD, Diagram, different
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
+from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.climb import climb, groups_of
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
@@ -236,7 +237,9 @@ def same_moves(chain):
         to, added, starts = diagram.steps[k]
         assert [after[i] for i in to] == [move[0] for move in moves]
         assert added.tolist() == [list(move[1]) for move in moves]
-        assert diagram.costs[k].tolist() == [list(chain.cost(k, move[1])) for move in moves]
+        costs = [list(chain.cost(k, move[1])) if k != chain.fold else [] for move in moves]
+        found = diagram.cost(k, np.arange(len(moves))).tolist()
+        assert found == [cost + [0] * (len(row) - len(cost)) for row, cost in zip(found, costs, strict=True)]
         begun = np.argwhere(np.zeros((1, 1, 1)) if diagram.pairs[k] is None else diagram.pairs[k]).tolist()
         assert begun == sorted([j, b, a] for j, move in enumerate(moves) for b, a in move[2])
         assert np.diff(starts).tolist() == [len(chain.moves(k, state)) if state in reached else 0 for state in here]
@@ -369,6 +372,23 @@ def test_a_tree_without_time_is_not_over():
     assert tree.bound == 22 * WORK  # by hand: all on one accelerator
 
 
+@pytest.mark.parametrize("most", [0, 340_000])
+@pytest.mark.parametrize("seed", seeds(2, 40))
+def test_where_shares_are_counted_a_tree_tells_them_apart_if_moves_are_few(seed, most):
+    rng = random.Random(seed)
+    layers = [("split", *rng.choices(range(1, 10**4), k=3)), ("fused", 10, 10, 0)] * 2 + [("split", 7, 8**4, 9**4)]
+    data, ratio = network(layers, 4, 3, rng.choice([10**6, 10**8])), (1, 1, 1)
+    least = min(makespans(data, ratio, rng, 60))
+    ascent = Ascent(data, ratio, least, Certificate(widest_alone=most, moves=200_000))
+    assert ascent.climb(Budget(100.0).start())
+    assert ascent.kind == COUNTED
+    for _ in range(20):
+        ascent.climb(Budget(100.0).start())
+    assert (ascent.tree is not None) == (ascent.weighed == CHAIN) == (most > 0 and ascent.root.value < least * UNIT)
+    assert ascent.bound <= least
+    assert outlived(Chain(data, ratio, ascent.kind), ascent.bound, ascent.proof) is None
+
+
 @pytest.mark.in_turn
 @pytest.mark.parametrize("seed", seeds(4, 60))
 def test_a_damaged_proof_proves_nothing_more(seed):
@@ -463,8 +483,15 @@ def test_moves_that_are_counted_are_orbits(runs, members):
     assert moves(runs, Devices(len(places), members)) == len(found)
 
 
+def test_rows_that_differ_are_found_even_where_their_sums_do_not():
+    rows = np.array([[5, 7], [5 + ODD, 6], [5, 7], [1, 2]])  # ODD^2 more, and ODD^2 less
+    found, which = different(rows)
+    assert found[which].tolist() == rows.tolist()
+    assert len(found) == 3
+
+
 def test_six_alike_shares_have_few_places():
-    """As :mod:`~mapgap.formulations.suboperation_mapping.chain_boxes` says."""
+    """As :mod:`~mapgap.formulations.suboperation_mapping.chain_size` says."""
     assert moves((6,), Devices(6, (3, 3))) == 47_814
 
 
