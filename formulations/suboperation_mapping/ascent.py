@@ -2,10 +2,10 @@
 
 With weights alone a ratio is bounded by a shortest path. The best ones are the dual of a linear program with a column
 for each path; Kelley's cutting planes find them, a path at a time. That bound mixes paths: half of the network here and
-half there. With shortcuts, where states are few enough, the same is done again from the weights that are known. A tree
-of choices of moves divides the mixture (:mod:`~.chain_tree`), and labels, which do not mix, end its leaves: a decision
-diagram (Bergman, Cire, van Hoeve, Hooker, "Decision Diagrams for Optimization", 2016, ch. 4) of what weights do not
-drop. All of it is in whole numbers (:mod:`~.chain_diagram`), and
+half there. With shortcuts, where states are few enough, or with shares told apart that were counted, the same is done
+again from the weights that are known. A tree of choices of moves divides the mixture (:mod:`~.chain_tree`), and labels,
+which do not mix, end its leaves: a decision diagram (Bergman, Cire, van Hoeve, Hooker, "Decision Diagrams for
+Optimization", 2016, ch. 4) of what weights do not drop. All of it is in whole numbers (:mod:`~.chain_diagram`), and
 :mod:`mapgap.problems.suboperation_mapping.certificate.chain_labels` checks it.
 """
 

@@ -79,13 +79,13 @@ class Chains(Params):
     widest : int
         Moves of a step between fused layers, above which shares are made alike or left out of the chain of a box.
     widest_alone : int
-        The same of a ratio alone.
+        The same of a ratio alone; where shares are counted, also moves with all told apart, above which it has no tree.
     spreads : int
         Ways to place the shares of a layer, and both parts of what is remembered, above which there are no shortcuts;
         where nothing is fused, of two layers, above which there is no chain.
     told_apart : int
-        Accelerators up to which all are told apart along a chain, whose leaves can have labels; above, shares are
-        counted. And up to which a climb takes the program of one ratio in the place of that of its box.
+        Accelerators up to which all are told apart along a chain; above, shares are counted for the first weights. And
+        up to which a climb takes the program of one ratio in the place of that of its box.
     labels : int
         Moves of labels, above which a leaf is not bounded by labels.
     rounds : int
