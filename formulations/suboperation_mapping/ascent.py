@@ -120,7 +120,11 @@ class Ascent:
 
     def by_choices(self, diagram: Diagram, root: Weighed, budget: Budget) -> None:
         """Until the bound is a step better, or there may be twice as many leaves."""
-        self.tree = tree = self.tree or Tree(root, self.goal, self.params)
+        if self.tree is None:
+            self.tree = Tree(root, self.goal, self.params)
+            if isinstance(self.proof, list) and self.kind != COUNTED:  # of a certificate, with the same moves
+                self.tree.regrow(diagram, self.proof, self.bound)
+        tree = self.tree
         target = min(self.goal, self.bound + 1 + int(self.params.apart * self.goal))
         for _ in range(len(tree.leaves)):
             if tree.bound >= target or budget.exhausted or not tree.climb(diagram, target, budget):

@@ -38,6 +38,8 @@ class Leaf:
     ----------
     value : int
         Proven of them, in 4096ths.
+    mix : list of (float, Cut) or None
+        The paths that its weights mix, with shares; not known of the leaf of a proof.
     asked : int
         What labels were to prove at last.
     closed : bool
@@ -47,7 +49,7 @@ class Leaf:
     def __init__(self, choices: tuple[Choice, ...], found: Weighed, floor: int) -> None:
         self.choices, self.runs, self.point = choices, found.weighing.runs, found.point
         self.value = max(floor, found.value)
-        self.mix = [(share, cut) for share, cut in found.mix if share]
+        self.mix: list[tuple[float, Cut]] | None = [(share, cut) for share, cut in found.mix if share]
         self.asked, self.closed = 0, False
         self.halves: list[Leaf] = []
 
@@ -63,13 +65,31 @@ class Tree:
 
     def __init__(self, root: Weighed, goal: int, params: Params) -> None:
         self.goal, self.params, self.over, self.pushed = goal, params, False, 0
-        self.root = Leaf((), root, 0)
+        self.begun, self.root = root, Leaf((), root, 0)
         self.leaves = [(self.root.value, 0, self.root)]
 
     @property
     def bound(self) -> int:
         """Proven of all schedules of the ratio."""
         return self.leaves[0][0] // UNIT
+
+    def regrow(self, diagram: Diagram, proof: list[Any], bound: int) -> None:
+        """The tree of a proof of a bound; of the same chain, or of one without its shortcuts."""
+        waiting, self.leaves = [self.root], []
+        for part in proof:
+            leaf = waiting.pop()
+            if isinstance(part, list):
+                step, number = part
+                leaf.halves = [Leaf((*leaf.choices, (step, number, yes)), self.begun, 0) for yes in (True, False)]
+                waiting += reversed(leaf.halves)
+            else:
+                diagram.narrow(leaf.choices)
+                weighing, leaf.mix = diagram.weighing(part["weights"][0][1]), None
+                # Labels prove the bound where weights do not.
+                if (value := max(bound * UNIT, int(weighing.rest[0]))) >= leaf.value:
+                    leaf.value, leaf.runs = value, weighing.runs
+                self.push(leaf)
+        diagram.narrow(())
 
     def push(self, leaf: Leaf) -> None:
         self.pushed += 1
@@ -84,6 +104,8 @@ class Tree:
             leaf.asked = 0
             return True
         full = len(self.leaves) * len(diagram.moves.to) > self.params.moves
+        if leaf.mix is None and not full:
+            return self.mixed(diagram, leaf)
         choices = [] if leaf.closed or full else self.loose(diagram, leaf)
         self.over = not choices
         if self.over:
@@ -92,7 +114,19 @@ class Tree:
         leaf.halves = max((self.halves(diagram, leaf, choice) for choice in choices), key=self.gains)
         for half in leaf.halves:
             self.push(half)
-        leaf.mix.clear()
+        leaf.mix = []
+        return True
+
+    def mixed(self, diagram: Diagram, leaf: Leaf) -> bool:
+        """Find out what the weights of the weakest leaf mix; they may prove more."""
+        diagram.narrow(leaf.choices)
+        found = Leaf(leaf.choices, diagram.weights(self.goal, self.params.rounds, (), leaf.point), 0)
+        diagram.narrow(())
+        leaf.mix, leaf.point = found.mix, found.point
+        if found.value > leaf.value:
+            leaf.value, leaf.runs = found.value, found.runs
+            heapq.heappop(self.leaves)
+            self.push(leaf)
         return True
 
     def by_labels(self, diagram: Diagram, leaf: Leaf, target: int, budget: Budget) -> bool:
@@ -128,7 +162,7 @@ class Tree:
     def kept(self, diagram: Diagram, leaf: Leaf) -> list[Cut]:
         """The cuts of a leaf whose paths are still there."""
         barred = diagram.barred
-        return [cut for _, cut in leaf.mix if not any(barred[k][cut.moves[k]] for k in barred)]
+        return [cut for _, cut in leaf.mix or () if not any(barred[k][cut.moves[k]] for k in barred)]
 
     def loose(self, diagram: Diagram, leaf: Leaf) -> list[tuple[int, int]]:
         """Steps and numbers of moves to divide by.
@@ -137,11 +171,12 @@ class Tree:
         parts first; and the one where large costs differ most.
         """
         ways: dict[frozenset[int], list[tuple[int, int]]] = defaultdict(list)
-        every, sizes = frozenset(range(len(leaf.mix))), dict[int, int]()
+        mix = leaf.mix or []
+        every, sizes = frozenset(range(len(mix))), dict[int, int]()
         for k in range(diagram.last):
             if k == diagram.chain.fold:
                 continue
-            moves = np.array([cut.moves[k] for _, cut in leaf.mix], np.int64)
+            moves = np.array([cut.moves[k] for _, cut in mix], np.int64)
             numbers = diagram.numbers[k][moves].tolist()
             sizes[k] = int(abs(diagram.cost(k, moves)).max(initial=0))
             for j in sorted({*numbers}):
@@ -150,7 +185,7 @@ class Tree:
                     ways[every - part if 0 in part else part].append((k, j))
         turning, costly = [], []
         for part, moves_of in ways.items():
-            share = sum(leaf.mix[i][0] for i in part)
+            share = sum(mix[i][0] for i in part)
             share = min(share, 1.0 - share)
             if lasting := [(k, j) for k, j in moves_of if diagram.turning[k]]:
                 turning.append((share, lasting[len(lasting) // 2]))

@@ -8,8 +8,9 @@ together have all of its ratios or are stronger. A case is worth what its own le
 better of both, so more work never proves less; the certificate has its leaves where they are enough. Boxes are bounded
 along chains first (:mod:`~.chain_boxes`), and have no program where a chain has ``enough`` of them.
 
-A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them;
-but of more than ``told_apart`` accelerators, where programs are those of boxes that have chains, it begins anew.
+A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
+of programs and along chains; but of more than ``told_apart`` accelerators, where programs are those of boxes that have
+chains, it begins anew.
 """
 
 from __future__ import annotations

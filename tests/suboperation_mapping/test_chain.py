@@ -372,6 +372,29 @@ def test_a_tree_without_time_is_not_over():
     assert tree.bound == 22 * WORK  # by hand: all on one accelerator
 
 
+@pytest.mark.parametrize("seed", seeds(4, 60))
+def test_a_tree_goes_on_where_its_proof_ended(seed):
+    """Its leaves are those of the proof, whatever labels proved; it proves no less, and all of that is proven."""
+    rng = random.Random(seed)
+    layers = [("split", *rng.choices(range(1, 10**5), k=3)), ("fused", 10, 10, 0)] * 3 + [("split", 7, 9**5, 9**5)]
+    data, ratio = network(layers, 2, 2, rng.choice([10**6, 10**8])), (1, 1)
+    least = min(makespans(data, ratio, rng, 60))
+    diagram = Diagram(Chain(data, ratio))
+    params = Certificate(labels=rng.choice([0, 100, 10_000]))
+    tree = Tree(diagram.weights(least, 20), least, params)
+    for _ in range(rng.randint(2, 12)):
+        tree.climb(diagram, least, Budget(20.0).start())
+    proof = json.loads(json.dumps(tree.proof(diagram.last)))
+    other = Tree(diagram.weights(least, rng.choice([1, 20])), least, params)
+    other.regrow(diagram, proof, tree.bound)
+    assert len(other.leaves) == len(tree.leaves)
+    assert tree.bound <= other.bound <= least
+    for _ in range(12):
+        assert outlived(diagram.chain, other.bound, other.proof(diagram.last)) is None
+        if other.bound >= least or not other.climb(diagram, least, Budget(20.0).start()):
+            break
+
+
 @pytest.mark.parametrize("most", [0, 340_000])
 @pytest.mark.parametrize("seed", seeds(2, 40))
 def test_where_shares_are_counted_a_tree_tells_them_apart_if_moves_are_few(seed, most):
