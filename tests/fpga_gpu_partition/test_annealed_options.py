@@ -7,6 +7,7 @@ import pytest
 
 from mapgap.catalogue import registry
 from mapgap.core import Budget
+from mapgap.heuristics.fpga_gpu_partition.search import annealing as search
 from mapgap.heuristics.fpga_gpu_partition.search.annealing import Annealing
 from mapgap.heuristics.fpga_gpu_partition.search.timing_kernels import State, module_cost
 from mapgap.instances.fpga_gpu_partition import LIBRARY
@@ -49,6 +50,18 @@ def test_costs_kept_during_the_walk_are_those_of_its_plan():
         terms = evaluate(instance, plan_of(instance, annealing.state.chosen)).terms
         names = ("latency", "energy", "multipliers", "m20k")
         assert list(annealing.walk.totals) == [terms[name] for name in names]
+
+
+def test_a_walk_is_the_same_in_pieces_and_ends_with_its_budget(monkeypatch):
+    instance = LIBRARY.generate("networks", 0)
+    whole, parts, none = (Annealing(instance) for _ in range(3))
+    whole.run(seed=1)
+    monkeypatch.setattr(search, "PIECE", 700)
+    parts.run(seed=1, budget=Budget(1000.0).start())
+    assert parts.walk.value == whole.walk.value
+    assert parts.state.chosen.tolist() == whole.state.chosen.tolist()
+    none.run(seed=1, budget=Budget(1e-9).start())
+    assert none.walk.clock.tolist() == [0, 0]
 
 
 @pytest.mark.in_turn

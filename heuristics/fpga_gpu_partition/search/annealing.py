@@ -10,14 +10,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from mapgap.core import Budget
 from mapgap.heuristics.fpga_gpu_partition.params import Annealing as Params
-from mapgap.heuristics.fpga_gpu_partition.search.annealing_kernels import Cooling, Goal, Walk, anneal, keep, value_of
+from mapgap.heuristics.fpga_gpu_partition.search.annealing_kernels import (
+    Cooling,
+    Goal,
+    Walk,
+    anneal,
+    begin,
+    keep,
+    value_of,
+)
 from mapgap.heuristics.fpga_gpu_partition.search.timing_kernels import State, module_cost
 from mapgap.kernels import Integers
 from mapgap.problems.fpga_gpu_partition.instance import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.lowered.tables import M20K, MULTIPLIERS, plan_of, tables_of
 
 NO_LIMIT = 2**40
+PIECE = 20_000
+"""Layers timed between two looks at the clock."""
 
 
 def goal_of(instance: Instance) -> Goal:
@@ -47,6 +58,8 @@ class Annealing:
             spare=_zeros(modules, 2),
             best=_zeros(layers),
             value=np.full(1, np.inf),
+            clock=_zeros(2),
+            heat=np.zeros(1),
         )
         self.state.chosen[:] = self.tables.first[:-1]
         for m in range(modules):
@@ -55,15 +68,17 @@ class Annealing:
         self.walk.totals[2:] = self.tables.options[self.state.chosen][:, [MULTIPLIERS, M20K]].sum(axis=0)
         keep(self.goal, self.state, self.walk)
 
-    def run(self, seed: int, effort: int = 1) -> None:
-        """Anneal once, with so many times the work of the quick planner."""
+    def run(self, seed: int, effort: int = 1, budget: Budget | None = None) -> None:
+        """Anneal once, with so many times the work of the quick planner, or until a budget ends."""
         value = value_of(self.goal, self.walk.totals)
         self.walk.prices[:] = value / np.maximum(self.goal.room, 1)
         share = max(value, 1.0) / len(self.instance.modules)
         p = self.params
         work = effort * min(p.work, p.per_option * len(self.tables.options))
         cooling = Cooling(p.hot * share, p.cold * share, p.patience, p.swing)
-        anneal(self.tables, self.goal, self.state, self.walk, cooling, work, seed)
+        begin(self.walk, cooling, seed)
+        while (done := self.walk.clock[0]) < work and not (budget is not None and budget.exhausted):
+            anneal(self.tables, self.goal, self.state, self.walk, cooling, work, done + PIECE)
 
     @property
     def plan(self) -> Plan | None:

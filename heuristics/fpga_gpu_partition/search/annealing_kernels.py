@@ -53,6 +53,10 @@ class Walk(NamedTuple):
         Options of the best plan within the limits.
     value : (1,) float
         Its value.
+    clock : (2,)
+        Layers timed, and moves.
+    heat : (1,) float
+        The temperature.
     """
 
     costs: Integers2
@@ -64,6 +68,8 @@ class Walk(NamedTuple):
     spare: Integers2
     best: Integers
     value: Reals
+    clock: Integers
+    heat: Reals
 
 
 @kernel("f8(Goal,i8[::1])", Goal)
@@ -205,24 +211,30 @@ def reprice(goal: Goal, walk: Walk, swing: float) -> None:
         walk.prices[k] *= swing if walk.totals[k] > goal.room[k] else 1 / swing
 
 
-@kernel("i8(Tables,Goal,State,Walk,Cooling,i8,i8)", Tables, Goal, State, Walk, Cooling)
-def anneal(tables: Tables, goal: Goal, state: State, walk: Walk, cooling: Cooling, work: int, seed: int) -> int:
-    """Moves until about ``work`` layers were timed, while it cools. Returns the moves made.
+@kernel("void(Walk,Cooling,i8)", Walk, Cooling)
+def begin(walk: Walk, cooling: Cooling, seed: int) -> None:
+    """Hot again."""
+    np.random.seed(seed)
+    walk.marked[:] = -1
+    walk.clock[:] = 0
+    walk.heat[0] = cooling.hot
+
+
+@kernel("void(Tables,Goal,State,Walk,Cooling,i8,i8)", Tables, Goal, State, Walk, Cooling)
+def anneal(tables: Tables, goal: Goal, state: State, walk: Walk, cooling: Cooling, work: int, until: int) -> None:
+    """Moves until about ``work`` layers were timed, while it cools, or so many of them.
 
     A move that costs more is taken with the probability of Metropolis et al. (1953).
     """
-    np.random.seed(seed)
-    now, done, turn = priced(goal, walk.totals, walk.prices), 0, 0
-    walk.marked[:] = -1
-    hot, cold = cooling.hot, cooling.cold
-    heat = hot
-    while done < work:
+    now, heat = priced(goal, walk.totals, walk.prices), walk.heat[0]
+    done, turn = walk.clock
+    while done < min(work, until):
         turn += 1
         done += 1
         if turn % cooling.patience == 0:
             reprice(goal, walk, cooling.swing)
             now = priced(goal, walk.totals, walk.prices)
-            heat = hot * (cold / hot) ** (done / work)
+            heat = cooling.hot * (cooling.cold / cooling.hot) ** (done / work)
         count = draw(tables, state, walk, np.random.random())
         if count == 0:
             continue
@@ -233,4 +245,4 @@ def anneal(tables: Tables, goal: Goal, state: State, walk: Walk, cooling: Coolin
             keep(goal, state, walk)
         else:
             undo(tables, state, walk, count, turn)
-    return turn
+    walk.clock[0], walk.clock[1], walk.heat[0] = done, turn, heat
