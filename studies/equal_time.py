@@ -51,10 +51,14 @@ def field(problem: str, quick: bool = False) -> Iterator[InstanceBase]:
 
 
 def jobs(problem: str, quick: bool = False) -> Iterator[MethodJob]:
-    """Every race of a problem: its portfolio and all heuristics on one instance, one after the other."""
-    methods = [method.name for method in entrants(problem, every=False)]
+    """Every race of a problem: its portfolio and all heuristics on one instance, one after the other.
+
+    Plans are kept of the portfolio only: a heuristic makes its plan again in no time, and an audit evaluates all.
+    """
+    methods = entrants(problem, every=False)
     for instance in field(problem, quick):
-        yield from (MethodJob(instance, name, TIME_S, MEMORY_MB) for name in methods)
+        for method in methods:
+            yield MethodJob(instance, method.name, TIME_S, MEMORY_MB, keeps_plan=method.kind == "exact")
 
 
 def phases(quick: bool) -> list[Phase]:
@@ -75,14 +79,15 @@ class Race:
     def debts(self) -> list[Debt]:
         return debts(self.records, TIME_S, LATE * TIME_S)
 
+    def values(self, exact: bool) -> list[int]:
+        """What plans of the portfolio, or of heuristics, are worth; less is better."""
+        records = (r for r in self.records.values() if (r.kind == "exact") == exact)
+        return [r.sign * r.objective for r in records if r.objective is not None]
+
     @property
     def better(self) -> int:
         """1 if the plan of the portfolio is better than that of every heuristic."""
-        values = {r.kind == "exact": set[int]() for r in self.records.values()}
-        for r in self.records.values():
-            if r.objective is not None:
-                values[r.kind == "exact"].add(r.sign * r.objective)
-        own, others = values.get(True, set()), values.get(False, set())
+        own, others = self.values(True), self.values(False)
         return int(bool(own) and (not others or min(own) < min(others)))
 
     @property

@@ -101,7 +101,7 @@ class Job(ABC):
 
 @dataclass(frozen=True)
 class MethodJob(Job):
-    """A method of the registry (or of a plug-in) on an instance under a budget."""
+    """A method of the registry (or of a plug-in) on an instance under a budget; the record may do without its plan."""
 
     instance: InstanceBase
     method: str
@@ -110,6 +110,7 @@ class MethodJob(Job):
     workers: int = 1
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    keeps_plan: bool = True
 
     def key_on(self, digest: str) -> str:
         return run_key(digest, self.method, self.options, self.time_s, self.memory_mb, self.workers, self.seed)
@@ -121,7 +122,8 @@ class MethodJob(Job):
                 registry.load_plugin(plugin)
         method = registry.methods(self.instance.problem)[self.method]
         budget = Budget(time_s=self.time_s, memory_mb=self.memory_mb, workers=self.workers, seed=self.seed)
-        return run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins, tell=tell)
+        record = run_method(self.instance, method, budget, options=dict(self.options), plugins=plugins, tell=tell)
+        return record if self.keeps_plan else replace(record, plan=None)
 
 
 @dataclass(frozen=True)

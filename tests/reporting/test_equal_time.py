@@ -85,6 +85,7 @@ def test_the_portfolio_and_all_heuristics_are_raced_on_one_family_after_the_othe
     assert {job.method for job in listed} == methods
     assert "portfolio" in methods
     assert len(listed) == len({job.key for job in listed}) == FEW * len(methods)
+    assert {job.method for job in listed if job.keeps_plan} == {"portfolio"}
     drawn = [family_of(problem, name) for name in names]
     assert drawn == list(islice(cycle(registry.library(problem).families), FEW))
 
