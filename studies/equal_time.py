@@ -159,10 +159,8 @@ def page(records: Runs, quick: bool) -> Page:
         "For the same time no portfolio should end with a worse plan than a heuristic, late, or without what it "
         f"announced. The portfolio, every published heuristic and every baseline of a problem run for {TIME_S:g} s on "
         f"{FEW if quick else SEEDS} fresh seeds (from {FIRST_SEED} on), in turn of every family; one thread and "
-        f"{MEMORY_MB} MB each."
+        f"{MEMORY_MB} MB each, on a machine that did other things as well."
     ]
-    if quick:
-        lead.append(f"The small version: {FEW} instances per problem.")
     return Page("Equal time", lead, [Section("Equal time", tables=[totals(found), families(found), owed(found)])])
 
 

@@ -42,7 +42,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
             walk = Annealing(instance)
             walk.run((budget.seed + effort + stale) % 2**32, effort, budget)
             held = board.value  # to evaluate the plan of a whole network takes a while
-            if (held is None or walk.walk.value[0] < held) and board.offer(walk.plan):
+            if (held is None or walk.value < held) and board.offer(walk.plan):
                 stale = 0
             else:
                 effort, stale = 2 * effort, stale + 1

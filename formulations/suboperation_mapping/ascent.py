@@ -123,7 +123,7 @@ class Ascent:
         if self.tree is None:
             self.tree = Tree(root, self.goal, self.params)
             if isinstance(self.proof, list) and self.kind != COUNTED:  # of a certificate, with the same moves
-                self.tree.regrow(diagram, self.proof, self.bound)
+                self.tree.regrow(diagram, root, self.proof, self.bound)
         tree = self.tree
         target = min(self.goal, self.bound + 1 + int(self.params.apart * self.goal))
         for _ in range(len(tree.leaves)):

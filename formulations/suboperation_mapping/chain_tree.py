@@ -65,7 +65,7 @@ class Tree:
 
     def __init__(self, root: Weighed, goal: int, params: Params) -> None:
         self.goal, self.params, self.over, self.pushed = goal, params, False, 0
-        self.begun, self.root = root, Leaf((), root, 0)
+        self.root = Leaf((), root, 0)
         self.leaves = [(self.root.value, 0, self.root)]
 
     @property
@@ -73,14 +73,14 @@ class Tree:
         """Proven of all schedules of the ratio."""
         return self.leaves[0][0] // UNIT
 
-    def regrow(self, diagram: Diagram, proof: list[Any], bound: int) -> None:
+    def regrow(self, diagram: Diagram, root: Weighed, proof: list[Any], bound: int) -> None:
         """The tree of a proof of a bound; of the same chain, or of one without its shortcuts."""
         waiting, self.leaves = [self.root], []
         for part in proof:
             leaf = waiting.pop()
             if isinstance(part, list):
                 step, number = part
-                leaf.halves = [Leaf((*leaf.choices, (step, number, yes)), self.begun, 0) for yes in (True, False)]
+                leaf.halves = [Leaf((*leaf.choices, (step, number, yes)), root, 0) for yes in (True, False)]
                 waiting += reversed(leaf.halves)
             else:
                 diagram.narrow(leaf.choices)

@@ -9,6 +9,7 @@ from mapgap.catalogue import registry
 from mapgap.core import Budget
 from mapgap.heuristics.fpga_gpu_partition.search import annealing as search
 from mapgap.heuristics.fpga_gpu_partition.search.annealing import Annealing
+from mapgap.heuristics.fpga_gpu_partition.search.annealing_kernels import anneal
 from mapgap.heuristics.fpga_gpu_partition.search.timing_kernels import State, module_cost
 from mapgap.instances.fpga_gpu_partition import LIBRARY
 from mapgap.problems.fpga_gpu_partition import PROBLEM
@@ -53,15 +54,16 @@ def test_costs_kept_during_the_walk_are_those_of_its_plan():
 
 
 def test_a_walk_is_the_same_in_pieces_and_ends_with_its_budget(monkeypatch):
-    instance = LIBRARY.generate("networks", 0)
-    whole, parts, none = (Annealing(instance) for _ in range(3))
-    whole.run(seed=1)
-    monkeypatch.setattr(search, "PIECE", 700)
-    parts.run(seed=1, budget=Budget(1000.0).start())
-    assert parts.walk.value == whole.walk.value
-    assert parts.state.chosen.tolist() == whole.state.chosen.tolist()
+    instance, pieces = LIBRARY.generate("networks", 0), []
+    parts, whole, none = (Annealing(instance) for _ in range(3))
     none.run(seed=1, budget=Budget(1e-9).start())
     assert none.walk.clock.tolist() == [0, 0]
+    parts.run(seed=1, effort=3, budget=Budget(1000.0).start())
+    monkeypatch.setattr(search, "anneal", lambda *given: pieces.append(anneal(*given[:-1], given[-2])))
+    whole.run(seed=1, effort=3)
+    assert len(pieces) == 1
+    assert parts.walk.clock.tolist() == whole.walk.clock.tolist()
+    assert (parts.value, parts.state.chosen.tolist()) == (whole.value, whole.state.chosen.tolist())
 
 
 @pytest.mark.in_turn

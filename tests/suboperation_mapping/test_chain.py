@@ -385,8 +385,9 @@ def test_a_tree_goes_on_where_its_proof_ended(seed):
     for _ in range(rng.randint(2, 12)):
         tree.climb(diagram, least, Budget(20.0).start())
     proof = json.loads(json.dumps(tree.proof(diagram.last)))
-    other = Tree(diagram.weights(least, rng.choice([1, 20])), least, params)
-    other.regrow(diagram, proof, tree.bound)
+    root = diagram.weights(least, rng.choice([1, 20]))
+    other = Tree(root, least, params)
+    other.regrow(diagram, root, proof, tree.bound)
     assert len(other.leaves) == len(tree.leaves)
     assert tree.bound <= other.bound <= least
     for _ in range(12):

@@ -27,8 +27,6 @@ from mapgap.problems.fpga_gpu_partition.instance import Instance, Plan
 from mapgap.problems.fpga_gpu_partition.lowered.tables import M20K, MULTIPLIERS, plan_of, tables_of
 
 NO_LIMIT = 2**40
-PIECE = 20_000
-"""Layers timed between two looks at the clock."""
 
 
 def goal_of(instance: Instance) -> Goal:
@@ -74,16 +72,21 @@ class Annealing:
         self.walk.prices[:] = value / np.maximum(self.goal.room, 1)
         share = max(value, 1.0) / len(self.instance.modules)
         p = self.params
-        work = effort * min(p.work, p.per_option * len(self.tables.options))
+        piece = min(p.work, p.per_option * len(self.tables.options))  # between two looks at the clock
         cooling = Cooling(p.hot * share, p.cold * share, p.patience, p.swing)
         begin(self.walk, cooling, seed)
-        while (done := self.walk.clock[0]) < work and not (budget is not None and budget.exhausted):
-            anneal(self.tables, self.goal, self.state, self.walk, cooling, work, done + PIECE)
+        while (done := self.walk.clock[0]) < effort * piece and not (budget is not None and budget.exhausted):
+            anneal(self.tables, self.goal, self.state, self.walk, cooling, effort * piece, done + piece)
+
+    @property
+    def value(self) -> float:
+        """What the best plan is worth; infinite if there is none."""
+        return float(self.walk.value[0])
 
     @property
     def plan(self) -> Plan | None:
         """The best plan within the limits that the walk has seen."""
-        if self.walk.value[0] == np.inf:
+        if self.value == np.inf:
             return None
         return plan_of(self.instance, self.walk.best)
 
