@@ -18,7 +18,7 @@ from mapgap.execution.sweep import MethodJob
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
-from mapgap.reporting.study import Phase, Study
+from mapgap.reporting.study import Phase, Study, beside
 from mapgap.reporting.tables import Rows, Table, tabulated
 
 FIRST_SEED, SEEDS = 200, 40
@@ -131,8 +131,8 @@ def gap_percent(record: RunRecord, best: int) -> float:
     "| time_published: mean time, published [s]; .3f | time_planner: planner [s]; .3f "
     "| longest_published: longest, published [s]; .2f | longest_planner: planner [s]; .2f "
     "| late: later than the published one and 0.1 s | halved: mean gap halved",
-    "Gap: to the best plan known, over the instances where both have a plan. Times are those of the runs, on a machine "
-    "that did other things as well; late: the planner took longer than the published heuristic and than 0.1 s.",
+    "Gap: to the best plan known, over the instances where both have a plan. Times are those of the runs; late: the "
+    "planner took longer than the published heuristic and than 0.1 s.",
 )
 def compared(runs: Runs, known: Sequence[RunRecord]) -> Rows:
     """One row per problem, suite and published heuristic, over the instances where both have a plan."""
@@ -194,6 +194,7 @@ def page(records: Runs, quick: bool) -> Page:
         "worse than the heuristic that the paper publishes, have at most half its mean gap, and take no longer than it "
         "or 0.1 s, whichever is more.",
         f"Seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every family, and the library.",
+        beside(records),
     ]
     if quick:
         lead.append("The small version: three instances of each suite.")

@@ -29,6 +29,7 @@ import numpy as np
 from mapgap.clock.board import LOOPBACK, described, restored
 from mapgap.clock.wire import SILENCE_S, BoardError, Channel, Header, check_token, greet, receive
 from mapgap.core import Script, Task
+from mapgap.core.machine import machine_load
 
 START_S = 60.0
 """Seconds in which a board of our own begins to listen, and in which one loads its parts."""
@@ -461,5 +462,4 @@ def execute(
 
 def machine() -> dict[str, Any]:
     """Where a run was made."""
-    load = round(os.getloadavg()[0] / (os.cpu_count() or 1), 2) if hasattr(os, "getloadavg") else 0.0
-    return {"system": platform.platform(), "cores": os.cpu_count(), "load": load}
+    return {"system": platform.platform(), "cores": os.cpu_count(), "load": machine_load()}

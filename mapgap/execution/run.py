@@ -18,6 +18,7 @@ from typing import Any
 from mapgap.catalogue import registry
 from mapgap.core import Budget, InputError, InstanceBase, Method, Problem, Stop, resolve, suggest
 from mapgap.core.errors import Interrupted
+from mapgap.core.machine import machine_load
 from mapgap.execution import confirm, limits, messages, worker
 from mapgap.execution.progress import Tell, silence
 from mapgap.execution.warm import STARTUP_S
@@ -257,5 +258,6 @@ def _blank(
         versions=versions(),
         revision=revision(),
         cpu=cpu_model(),
+        load=machine_load(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -12,7 +12,6 @@ A second session without the profiler tells the time of the whole run, beside wh
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import onnx
 import onnxruntime as ort
 
 from mapgap.core import InputError
+from mapgap.core.machine import machine_load
 from mapgap.core.workload import Settings
 from mapgap.importing.conservation import WITHIN, check, named_after
 from mapgap.importing.formats import onnx_model
@@ -102,7 +102,7 @@ def measure(
             layers = sum(graph.times[kind][name][batch].forward for name in graph.graph)
             graph.totals += [
                 Total("kernels", layers + sum(lost.values()), lost, kind, batch),
-                Total("run", median(wall), {}, kind, batch, _load()),
+                Total("run", median(wall), {}, kind, batch, machine_load()),
             ]
     check(graph)
     machine = {
@@ -111,7 +111,7 @@ def measure(
         "onnxruntime": ort.__version__,
         "onnx": onnx.__version__,
         "provider": provider,
-        "load": _load(),
+        "load": machine_load(),
     }
     note = (
         f"{path.name} (sha256 {source.sha256[:16]}) by ONNX Runtime {ort.__version__} on {machine['processor']}: "
@@ -210,11 +210,6 @@ def _time(spent: list[float] | None) -> Time:
         return Time(0.0)
     low, _, high = quantiles(spent, n=4, method="inclusive") if len(spent) > 1 else (spent[0],) * 3
     return Time(float(median(spent)), None, low, high)
-
-
-def _load() -> float:
-    """Processes that want to run, per core, in the last minute; 0 where the system does not tell."""
-    return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2) if hasattr(os, "getloadavg") else 0.0
 
 
 def _processor() -> str:

@@ -53,6 +53,8 @@ class RunRecord:
         2 for the repetition of a run that was killed from outside.
     refuted : bool
         A plan, objective, bound or status that the method claimed does not hold; ``violations`` says more.
+    load : float or None
+        Processes that wanted to run, per core of the machine, in the minute before; ``None`` where nobody asked.
     plan : dict or None
         The best verified plan; in a refuted run the plan that failed.
     """
@@ -94,6 +96,7 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     revision: str | None = None
     cpu: str = ""
+    load: float | None = None
     started: str = ""
     plan: Mapping[str, Any] | None = None
 

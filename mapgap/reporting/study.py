@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError, MissingExtra, suggest
@@ -96,6 +97,17 @@ class PageWritten(Event):
 
     page: Path
     headline: Sequence[Table]
+
+
+def beside(runs: Runs) -> str:
+    """How busy the machine was beside the runs, for a page that has their times."""
+    loads = [record.load for record in runs.measured if record.load is not None]
+    if not loads:
+        return "How busy the machine was is not recorded."
+    told = f"In the minute before a run {median(loads):.1f} processes wanted each core at the median"
+    told += f", {max(loads):.1f} at most"
+    missing = len(runs.measured) - len(loads)
+    return f"{told}; of {missing} runs this is not recorded." if missing else f"{told}."
 
 
 def find_study(name: str) -> Study | Gathering:

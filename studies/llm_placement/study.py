@@ -17,7 +17,7 @@ from mapgap.problems.hybrid_pipeline import PROBLEM, Plan
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
-from mapgap.reporting.study import Phase, Study
+from mapgap.reporting.study import Phase, Study, beside
 from mapgap.reporting.tables import Rows, tabulated
 from mapgap.studies.llm_placement.pairs import CLUSTERS, CONDITIONS, MODELS, instance, pairs
 
@@ -99,8 +99,8 @@ def _summary(found: Found, rule: str) -> dict[str, Any]:
     "What is proven of the library",
     "condition | instances | clusters | models | optimal: optima | infeasible: no plan | certified "
     "| median_s: median [s]; .3f | longest_s: longest [s]; .3f",
-    "Seconds of the exact method on the clock, one thread, on a machine that did other things as well. Certified: an "
-    "optimum, or that there is no plan, by a certificate that the checker accepts.",
+    "Seconds of the exact method on the clock, one thread. Certified: an optimum, or that there is no plan, by a "
+    "certificate that the checker accepts.",
 )
 def proofs(runs: Runs) -> Rows:
     """A row per condition."""
@@ -211,6 +211,7 @@ def page(runs: Runs, quick: bool) -> Page:
         f"of a message beside its bytes. Conditions: {told}.",
         "Times are estimates, a roofline times what was measured of such models; a placement that is best here is best "
         "for these estimates.",
+        beside(runs),
     ]
     if quick:
         lead.append("The small version: two models on two clusters.")

@@ -60,7 +60,7 @@ def test_a_record_is_json_and_back(run):
     text = json.dumps(record.to_json(), allow_nan=False)
     assert RunRecord.from_json(json.loads(text)).to_json() == record.to_json()
     required = "instance instance_hash problem method status stop objective unit bound gap certificate wall_s build_s"
-    required += " peak_mb seed workers versions plan"
+    required += " peak_mb seed workers versions load plan"
     assert set(required.split()) <= set(json.loads(text))
     assert {"python", "mapgap", "ortools"} <= set(record.versions)
 

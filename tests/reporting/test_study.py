@@ -10,6 +10,7 @@ from mapgap.core import InputError
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.sweep import MethodJob, RunEnded, SweepBegan
 from mapgap.records.files import read_runs
+from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting import study
 from mapgap.reporting.report import Page, Section
@@ -93,3 +94,18 @@ def test_every_small_version_has_a_page(name):
     runs = Runs(r for r in read_runs(REPORTS / name / study.RUNS) if r.instance_hash in small)
     known = Ledger.load().references(runs) if found.knows else Runs()
     assert found.page(runs + known, True).html()
+
+
+@pytest.mark.parametrize(
+    ("loads", "told"),
+    [
+        # of 0.1, 0.5 and 1.5 the middle one is the median and the last one the most
+        ([0.5, 1.5, 0.1], "In the minute before a run 0.5 processes wanted each core at the median, 1.5 at most."),
+        ([0.5, None, None], "0.5 at most; of 2 runs this is not recorded."),
+        ([None], "How busy the machine was is not recorded."),
+    ],
+)
+def test_a_page_tells_how_busy_the_machine_was(loads, told):
+    runs = [RunRecord("x", "x", "p", "min", "m", "exact", load=load) for load in loads]
+    known = RunRecord("x", "x", "p", "min", "m", "reference", load=9.0)
+    assert study.beside(Runs([*runs, known])).endswith(told)
