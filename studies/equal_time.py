@@ -19,7 +19,7 @@ from mapgap.execution.sweep import MethodJob
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
-from mapgap.reporting.study import Phase, Study, beside
+from mapgap.reporting.study import Phase, Study, load_told
 from mapgap.reporting.tables import Rows, tabulated
 
 FIRST_SEED, SEEDS, FEW = 7000, 200, 6
@@ -159,7 +159,7 @@ def page(records: Runs, quick: bool) -> Page:
         "For the same time no portfolio should end with a worse plan than a heuristic, late, or without what it "
         f"announced. The portfolio, every published heuristic and every baseline of a problem run for {TIME_S:g} s on "
         f"{FEW if quick else SEEDS} fresh seeds (from {FIRST_SEED} on), in turn of every family; one thread and "
-        f"{MEMORY_MB} MB each. {beside(records)}"
+        f"{MEMORY_MB} MB each. {load_told(records)}"
     ]
     return Page("Equal time", lead, [Section("Equal time", tables=[totals(found), families(found), owed(found)])])
 

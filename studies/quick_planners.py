@@ -18,7 +18,7 @@ from mapgap.execution.sweep import MethodJob
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
-from mapgap.reporting.study import Phase, Study, beside
+from mapgap.reporting.study import Phase, Study, load_told
 from mapgap.reporting.tables import Rows, Table, tabulated
 
 FIRST_SEED, SEEDS = 200, 40
@@ -194,7 +194,7 @@ def page(records: Runs, quick: bool) -> Page:
         "worse than the heuristic that the paper publishes, have at most half its mean gap, and take no longer than it "
         "or 0.1 s, whichever is more.",
         f"Seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every family, and the library.",
-        beside(records),
+        load_told(records),
     ]
     if quick:
         lead.append("The small version: three instances of each suite.")

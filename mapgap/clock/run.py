@@ -462,4 +462,4 @@ def execute(
 
 def machine() -> dict[str, Any]:
     """Where a run was made."""
-    return {"system": platform.platform(), "cores": os.cpu_count(), "load": machine_load()}
+    return {"system": platform.platform(), "cores": os.cpu_count(), "load": machine_load() or 0.0}

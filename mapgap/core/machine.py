@@ -5,6 +5,6 @@ from __future__ import annotations
 import os
 
 
-def machine_load() -> float:
-    """Processes that want to run, per core, in the last minute; 0 where the system does not tell."""
-    return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2) if hasattr(os, "getloadavg") else 0.0
+def machine_load() -> float | None:
+    """Processes that want to run, per core, in the last minute, our own among them; ``None`` if nothing tells."""
+    return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2) if hasattr(os, "getloadavg") else None

@@ -102,7 +102,7 @@ def measure(
             layers = sum(graph.times[kind][name][batch].forward for name in graph.graph)
             graph.totals += [
                 Total("kernels", layers + sum(lost.values()), lost, kind, batch),
-                Total("run", median(wall), {}, kind, batch, machine_load()),
+                Total("run", median(wall), {}, kind, batch, machine_load() or 0.0),
             ]
     check(graph)
     machine = {
@@ -111,7 +111,7 @@ def measure(
         "onnxruntime": ort.__version__,
         "onnx": onnx.__version__,
         "provider": provider,
-        "load": machine_load(),
+        "load": machine_load() or 0.0,
     }
     note = (
         f"{path.name} (sha256 {source.sha256[:16]}) by ONNX Runtime {ort.__version__} on {machine['processor']}: "

@@ -54,7 +54,8 @@ class RunRecord:
     refuted : bool
         A plan, objective, bound or status that the method claimed does not hold; ``violations`` says more.
     load : float or None
-        Processes that wanted to run, per core of the machine, in the minute before; ``None`` where nobody asked.
+        Processes that wanted to run, per core of the machine, in the minute before, other runs of its sweep
+        among them; ``None`` where it is not recorded, or the system does not tell.
     plan : dict or None
         The best verified plan; in a refuted run the plan that failed.
     """

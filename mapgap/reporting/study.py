@@ -99,13 +99,13 @@ class PageWritten(Event):
     headline: Sequence[Table]
 
 
-def beside(runs: Runs) -> str:
-    """How busy the machine was beside the runs, for a page that has their times."""
+def load_told(runs: Runs) -> str:
+    """How busy the machine was when the runs began, for a page that has their times."""
     loads = [record.load for record in runs.measured if record.load is not None]
     if not loads:
         return "How busy the machine was is not recorded."
     told = f"In the minute before a run {median(loads):.1f} processes wanted each core at the median"
-    told += f", {max(loads):.1f} at most"
+    told += f", {max(loads):.1f} at most, other runs of this study among them"
     missing = len(runs.measured) - len(loads)
     return f"{told}; of {missing} runs this is not recorded." if missing else f"{told}."
 

@@ -17,7 +17,7 @@ from mapgap.problems.hybrid_pipeline import PROBLEM, Plan
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
 from mapgap.reporting.report import Page, Section
-from mapgap.reporting.study import Phase, Study, beside
+from mapgap.reporting.study import Phase, Study, load_told
 from mapgap.reporting.tables import Rows, tabulated
 from mapgap.studies.llm_placement.pairs import CLUSTERS, CONDITIONS, MODELS, instance, pairs
 
@@ -211,7 +211,7 @@ def page(runs: Runs, quick: bool) -> Page:
         f"of a message beside its bytes. Conditions: {told}.",
         "Times are estimates, a roofline times what was measured of such models; a placement that is best here is best "
         "for these estimates.",
-        beside(runs),
+        load_told(runs),
     ]
     if quick:
         lead.append("The small version: two models on two clusters.")

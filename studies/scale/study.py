@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Page, Picture, Section
-from mapgap.reporting.study import Phase, Study, beside
+from mapgap.reporting.study import Phase, Study, load_told
 from mapgap.reporting.tables import Table
 from mapgap.studies.scale.ladder import LADDERS, MEMORY_MB, TIME_S, jobs, roles
 from mapgap.studies.scale.tables import breaks, sizes
@@ -33,7 +33,7 @@ def page(records: Runs, quick: bool) -> Page:
     lead = [
         f"Generated instances of growing size, fresh seeds, {TIME_S:g} s, {MEMORY_MB} MB and one thread per run: the "
         "published heuristic, the quick planner, the strongest exact method, CP-SAT and MIP of every problem.",
-        f"{beside(records)} A time limit is that of a clock on a wall: methods that do not end by themselves get "
+        f"{load_told(records)} A time limit is that of a clock on a wall: methods that do not end by themselves get "
         "further on a quiet machine.",
     ]
     if quick:

@@ -1,5 +1,6 @@
 """A study does its runs phase by phase, resumes them, and tells which tables are its headline."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from cli_support import PLUGIN, tiny
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError
+from mapgap.core.machine import machine_load
 from mapgap.evidence.ledger import Ledger
 from mapgap.execution.sweep import MethodJob, RunEnded, SweepBegan
 from mapgap.records.files import read_runs
@@ -100,12 +102,20 @@ def test_every_small_version_has_a_page(name):
     ("loads", "told"),
     [
         # of 0.1, 0.5 and 1.5 the middle one is the median and the last one the most
-        ([0.5, 1.5, 0.1], "In the minute before a run 0.5 processes wanted each core at the median, 1.5 at most."),
-        ([0.5, None, None], "0.5 at most; of 2 runs this is not recorded."),
+        (
+            [0.5, 1.5, 0.1],
+            "run 0.5 processes wanted each core at the median, 1.5 at most, other runs of this study among them.",
+        ),
+        ([0.5, None, None], "among them; of 2 runs this is not recorded."),
         ([None], "How busy the machine was is not recorded."),
     ],
 )
 def test_a_page_tells_how_busy_the_machine_was(loads, told):
     runs = [RunRecord("x", "x", "p", "min", "m", "exact", load=load) for load in loads]
     known = RunRecord("x", "x", "p", "min", "m", "reference", load=9.0)
-    assert study.beside(Runs([*runs, known])).endswith(told)
+    assert study.load_told(Runs([*runs, known])).endswith(told)
+
+
+def test_a_system_that_does_not_tell_its_load_is_no_quiet_one(monkeypatch):
+    monkeypatch.delattr(os, "getloadavg")
+    assert machine_load() is None
