@@ -40,6 +40,11 @@ def shares_of(ratio: Sequence[int]) -> tuple[int, ...]:
     return tuple(share for share in ratio if share)
 
 
+def leaves(tree: Sequence[Any]) -> int:
+    """How many the tree of a proof has."""
+    return sum(isinstance(part, dict) for part in tree)
+
+
 class Ascent:
     """Raises the bound of one ratio, a step at a time: by weights, the same with shortcuts, then by a tree of choices.
 
@@ -71,21 +76,25 @@ class Ascent:
         self.weights = False
         self.root: Weighed | None = None
         self.tree: Tree | None = None
+        self.older: list[
+            Any
+        ] = []  # the tree of a certificate, which goes on if a new one of as many leaves proves less
 
     @property
     def next_kind(self) -> str:
         """The kind of chain for what comes next: weights, or a tree; empty if it has too many moves for a tree."""
         devices, params = len(self.instance["accelerators"]), self.params
+        runs = tuple(len(list(those)) for _, those in groupby(zip(self.ratio, self.most, strict=True)))
+        alone = moves(runs, Devices(devices))  # with all told apart
         # What is remembered of a shortcut is two places more in a state, beside those of the shares.
-        if self.root is not None and devices ** (len(self.ratio) + 2) <= params.spreads:
+        if self.root is not None and alone * devices**2 <= params.remembered:
             return SHORTCUTS
         if devices <= params.told_apart or flat(self.instance):
             return CHAIN
         if self.root is None:
             return COUNTED
         # Choices tell shares apart; weights that have to be equal gain nothing by them.
-        runs = tuple(len(list(those)) for _, those in groupby(zip(self.ratio, self.most, strict=True)))
-        return CHAIN if moves(runs, Devices(devices)) <= params.widest_alone else ""
+        return CHAIN if alone <= params.widest_alone else ""
 
     def diagram(self) -> Diagram:
         """Of what comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
@@ -95,7 +104,8 @@ class Ascent:
     def over(self) -> bool:
         """Whether nothing is left to try."""
         weighed = self.root is not None and (self.weights or not self.next_kind)
-        return self.bound >= self.goal or weighed or (self.tree is not None and self.tree.over)
+        grown = self.tree is not None and self.tree.over and not self.older
+        return self.bound >= self.goal or weighed or grown
 
     def climb(self, budget: Budget, diagram: Diagram | None = None) -> bool:
         """Once more, with what is next; ``False`` if there is nothing."""
@@ -123,7 +133,12 @@ class Ascent:
         if self.tree is None:
             self.tree = Tree(root, self.goal, self.params)
             if isinstance(self.proof, list) and self.kind != COUNTED:  # of a certificate, with the same moves
-                self.tree.regrow(diagram, root, self.proof, self.bound)
+                self.older = self.proof
+        if self.older and (len(self.tree.leaves) >= leaves(self.older) or self.tree.over or flat(self.instance)):
+            if self.tree.bound <= self.bound:
+                self.tree = Tree(root, self.goal, self.params)
+                self.tree.regrow(diagram, root, self.older, self.bound)
+            self.older = []
         tree = self.tree
         target = min(self.goal, self.bound + 1 + int(self.params.apart * self.goal))
         for _ in range(len(tree.leaves)):

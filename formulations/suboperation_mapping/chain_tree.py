@@ -1,8 +1,11 @@
 """A tree of choices of moves for the bound of a ratio along a chain, best first: see :mod:`ascent`.
 
 Weights mix paths. The tree divides by a move that has a share of the mixture: some schedules have it, the others have
-not. Weights of either half prove more. Moves that part the mixture in different ways are tried, and the one is taken
-whose halves gain most (strong branching); first those after which states differ, as they tell paths apart for longer.
+not. Weights of either half prove more. Some moves are tried, and the one is taken whose halves gain most (strong
+branching). First the outermost places of fused BP: a mixture puts fused layers half on one accelerator and half on
+another, so that what waits for them is the same work on both, and the outermost ones read most. If none of these gains,
+moves that part the mixture in different ways; first those after which states differ, as they tell paths apart for
+longer.
 
 A leaf is bounded by weights, and by labels if these are few: then no other leaf needs to be made of it. Where labels
 are left in the end, the best of them is the optimum of the leaf, and so of the chain if it is the weakest one.
@@ -21,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.chain_diagram import Choice, Cut, Diagram, Runs, Weighed
+from mapgap.formulations.suboperation_mapping.chain_diagram import CLOSE, Choice, Cut, Diagram, Runs, Weighed
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 
 
@@ -106,12 +110,12 @@ class Tree:
         full = len(self.leaves) * len(diagram.moves.to) > self.params.moves
         if leaf.mix is None and not full:
             return self.mixed(diagram, leaf)
-        choices = [] if leaf.closed or full else self.loose(diagram, leaf)
-        self.over = not choices
+        halves = [] if leaf.closed or full else self.divided(diagram, leaf)
+        self.over = not halves
         if self.over:
             return False
         heapq.heappop(self.leaves)
-        leaf.halves = max((self.halves(diagram, leaf, choice) for choice in choices), key=self.gains)
+        leaf.halves = halves
         for half in leaf.halves:
             self.push(half)
         leaf.mix = []
@@ -142,6 +146,28 @@ class Tree:
         heapq.heappop(self.leaves)
         self.push(leaf)
         return True
+
+    def divided(self, diagram: Diagram, leaf: Leaf) -> list[Leaf]:
+        """The halves that gain most; none if there is nothing to divide by."""
+        found: list[Leaf] = []
+        enough = leaf.value + CLOSE * self.goal * UNIT
+        for choices in (self.outermost, self.loose):
+            if not found or self.gains(found)[0] < enough:
+                tried = [self.halves(diagram, leaf, choice) for choice in choices(diagram, leaf)]
+                found = max(([found] if found else []) + tried, key=self.gains, default=[])
+        return found
+
+    def outermost(self, diagram: Diagram, leaf: Leaf) -> list[tuple[int, int]]:
+        """Steps, and numbers of moves with most of the mixture, of the outermost fused BP that have several places."""
+        found = []
+        for k in reversed(range(diagram.last)):
+            if diagram.chain.steps[k].func in (Chain.join, Chain.meet, Chain.close):
+                shares: dict[int, float] = defaultdict(float)
+                for share, cut in leaf.mix or ():
+                    shares[int(diagram.numbers[k][cut.moves[k]])] += share
+                if len(shares) > 1:
+                    found.append((k, max(shares, key=shares.__getitem__)))
+        return found[: self.params.outermost]
 
     def halves(self, diagram: Diagram, leaf: Leaf, choice: tuple[int, int]) -> list[Leaf]:
         """With a move, and without it."""

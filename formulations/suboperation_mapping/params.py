@@ -80,9 +80,10 @@ class Chains(Params):
         Moves of a step between fused layers, above which shares are made alike or left out of the chain of a box.
     widest_alone : int
         The same of a ratio alone; where shares are counted, also moves with all told apart, above which it has no tree.
+    remembered : int
+        Moves of a step with all told apart, times both places that are remembered, above which there are no shortcuts.
     spreads : int
-        Ways to place the shares of a layer, and both parts of what is remembered, above which there are no shortcuts;
-        where nothing is fused, of two layers, above which there is no chain.
+        Where nothing is fused, ways to place the shares of two layers, above which there is no chain.
     told_apart : int
         Accelerators up to which all are told apart along a chain; above, shares are counted for the first weights. And
         up to which a climb takes the program of one ratio in the place of that of its box.
@@ -90,8 +91,10 @@ class Chains(Params):
         Moves of labels, above which a leaf is not bounded by labels.
     rounds : int
         Shortest paths for the weights of a leaf; twice as many for the first ones.
+    outermost : int
+        Places of fused BP that are tried to part the mixture of a leaf.
     tried : int
-        Ways to part the mixture of a leaf that are tried.
+        Other ways to part it that are tried where these gain nothing.
     moves : int
         Moves of all leaves of the tree of a ratio together, above which none is divided: what a check has to do.
     apart : float
@@ -100,10 +103,12 @@ class Chains(Params):
 
     widest: int = 80_000
     widest_alone: int = 340_000
+    remembered: int = 600_000
     spreads: int = 243
     told_apart: int = 3
     labels: int = 10_000
     rounds: int = 12
+    outermost: int = 2
     tried: int = 4
     moves: int = 200_000_000
     apart: float = 0.001

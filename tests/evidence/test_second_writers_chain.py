@@ -146,11 +146,11 @@ def proofs_of(diagram, best):
 def test_verdicts_of_random_networks(seed, kind):
     """True proofs are accepted; those of one more than the optimum are refused, whatever is changed in them.
 
-    Where shares are counted, on equal accelerators with half of the seeds; a choice is then one of what is left.
+    On equal accelerators with half of the seeds; where shares are counted, a choice is then one of what is left.
     """
     instance, rng = residual(seed) if kind == SHORTCUTS else drawn(seed)
     data, ratio = instance.to_json(), ratio_of(instance, rng)
-    if kind == COUNTED and seed % 2:
+    if seed % 2:
         data = with_equal_accelerators(data, rng)
     diagram = diagram_of(data, ratio, kind)
     best = optimum(data, ratio)
@@ -390,6 +390,12 @@ def small_ones():
         yield unlike(11, limits=limits)
     yield unlike(11, (0, 1, 0, 1, 2))
     yield crossed()
+    data, *limits = unlike(11)
+    data["layers"][1] |= {"fp": [[99], [1]], "bp": [[99], [1]]}  # so it lies on the second accelerator
+    yield data, *limits
+    for seed, kinds in enumerate(((0, 1, 2), (0, 1, 0, 1, 2))):
+        data, *limits = unlike(seed, kinds)
+        yield with_equal_accelerators(data, random.Random(1)), *limits
 
 
 def same_with_any_order():
@@ -406,6 +412,10 @@ def test_the_order_of_alike_shares_costs_nothing():
     same_with_any_order()
 
 
+def all_equal(data):
+    return [0 for _ in data["accelerators"]]
+
+
 LIMITS, RISING = Chain.__init__, Chain.rising
 
 
@@ -415,6 +425,7 @@ def all_alike(self, *args, **kwargs):
 
 
 UNFIT = {
+    "the first fused FP is on the first accelerator": (chain_shares, "firsts", all_equal),
     "all shares are alike": (Chain, "__init__", all_alike),
     "BP rises whatever FP does": (Chain, "rising", lambda self, c=None: RISING(self)),
     "alike shares lie apart": (
@@ -459,7 +470,7 @@ MISCOUNTED = {
         "sources",
         lambda self, before, own: [a if a in before else ELSEWHERE for a in own],
     ),
-    "all accelerators are equal": (chain_shares, "firsts", lambda data: [0 for _ in data["accelerators"]]),
+    "all accelerators are equal": (chain_shares, "firsts", all_equal),
 }
 
 

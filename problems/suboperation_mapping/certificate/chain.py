@@ -28,10 +28,13 @@ it may have none: what a schedule of one of these ratios does in some time can b
 Shares of the same limits can change places in a layer between fused ones, which wait for all of them, or in the whole
 tail. So only schedules count in which their places of FP rise, and those of BP where places of FP are the same.
 
+Nor has the first fused FP to be tried on more than one of equal accelerators (:mod:`~.alike`): in every schedule they
+can be exchanged, in all places, so that it lies on the first one of them.
+
 In a chain that is *counted* a state says how many of each run of alike shares lie on each accelerator, not which: that
 is enough but for what a share reads of itself. It reads nothing over a link if its run is there as well, once for each
-share that was, else what comes over the quickest link. And equal accelerators (:mod:`~.alike`) have names only that
-follow from what they have. So a cost is what it is in any schedule with these numbers, or less.
+share that was, else what comes over the quickest link. And all equal accelerators have names only that follow from what
+they have. So a cost is what it is in any schedule with these numbers, or less.
 
 :mod:`~.chain_labels` says what proves a bound.
 """

@@ -23,8 +23,8 @@ class Shares(Graph):
     ----------
     counted : bool
         Alike shares are counted on every accelerator, and equal accelerators are told apart by what they have only.
-    like : list of int
-        Of every accelerator the first equal one; itself where nothing is counted.
+    firsts, like : list of int
+        Of every accelerator the first equal one; ``like`` is itself where nothing is counted.
     runs : list of list of int
         Shares that are alike.
     spreads : list of tuple of int
@@ -36,7 +36,8 @@ class Shares(Graph):
     ) -> None:
         super().__init__(instance, tuple(ratio))
         self.most, self.counted = tuple(most) or self.ratio, kind == COUNTED
-        self.like = firsts(instance) if self.counted else [*self.places]
+        self.firsts = firsts(instance)
+        self.like = self.firsts if self.counted else [*self.places]
         order = sorted(self.places, key=lambda a: (self.like[a], a))
         self.rank = [order.index(a) for a in self.places]
         limits = list(zip(self.ratio, self.most, strict=True))

@@ -102,9 +102,9 @@ class Path:
         self.everywhere = range(len(instance["accelerators"]))
         limits = list(zip(self.ratio, self.most, strict=True))
         self.runs = [list(those) for _, those in groupby(range(len(limits)), limits.__getitem__)]
-        self.namesakes = [[a] for a in self.everywhere]
-        if self.counted:
-            self.namesakes = [[b for b in self.everywhere if self.can_change(a, b)] for a in self.everywhere]
+        exchanged = [[b for b in self.everywhere if self.can_change(a, b)] for a in self.everywhere]
+        self.namesakes = exchanged if self.counted else [[a] for a in self.everywhere]
+        self.called_first = {those[0] for those in exchanged}
         # By class, which are called by their first member, and in it by number.
         self.by_class = sorted(self.everywhere, key=lambda a: (self.namesakes[a], a))
         self.split = [layer["kind"] == "split" for layer in self.layers]
@@ -227,8 +227,11 @@ class Path:
         """Shares of as many samples have no names but where the places of one layer depend on those of another.
 
         So of a FP or BP that is alone between fused ones, or the last of all, the places are those of a sorted list.
+        Nor have accelerators, before the first of all fused operations gets its place.
         """
         phase, i, b = o
+        if phase == "FP" and i == next((i for i in reversed(self.path) if not self.split[i]), -1):
+            return where[o] in self.called_first
         if phase == "WU" or b < 1 or (self.split[i] and i not in self.path):
             return True
         alone = i == self.path[0] or not any(self.split[p] for p in self.neighbours(i))
