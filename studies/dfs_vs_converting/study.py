@@ -12,7 +12,7 @@ from mapgap.records.runs import Runs
 from mapgap.reporting import figures
 from mapgap.reporting.report import Page, Picture, Section, picture
 from mapgap.reporting.run_tables import instance_table, method_table, run_table
-from mapgap.reporting.study import Study
+from mapgap.reporting.study import Study, load_told
 from mapgap.reporting.tables import Table
 from mapgap.studies.dfs_vs_converting.accelerators import accelerators, checks, limits
 from mapgap.studies.dfs_vs_converting.claims import claims
@@ -93,6 +93,7 @@ def _lead(runs: Runs, main: Table, alone: Table, *, two_readings: bool) -> list[
         lead.append("Best plans and bounds include those of the ledger of best-known results (marked *).")
     machines = sorted({str(r.cpu or "unknown processor") for r in runs.measured})
     lead.append(f"Search times are single runs on {', '.join(machines)}; the paper's machine is not named.")
+    lead.append(load_told(runs))
     return lead
 
 

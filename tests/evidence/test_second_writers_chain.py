@@ -175,7 +175,7 @@ def test_counting_loses_nothing_but_which_share_reads_which(seed):
     data.pop("latency_ns", None)
     diagram = diagram_of(data, ratio, COUNTED)
     runs, plain = diagram.weights(10**6, 5).weighing.runs, Chain(data, ratio)
-    whole, counted = (Weights(chain, chain.states(), 0, runs).rest[0][chain.origin] for chain in (plain, diagram.chain))
+    whole, counted = (Weights(chain, 0, runs).rest(0)[chain.origin] for chain in (plain, diagram.chain))
     several = plain.fold is None or plain.fold > len(ratio) + 3  # FP, WU of every share, BP, and what the tail reads
     assert counted <= whole if several else counted == whole
 

@@ -85,18 +85,18 @@ def outlived(chain: Chain, bound: int, proof: Any) -> str | None:
 
 def left(chain: Chain, bound: int, proof: Any) -> str | None:
     """Why labels and weights alone do not prove a bound."""
-    states, last = chain.states(), len(chain.steps)
-    known = [Weights(chain, states, first, runs) for first, runs in proof["weights"]]
+    last = len(chain.steps)
+    known = [Weights(chain, first, runs) for first, runs in proof["weights"]]
     grid = proof["grid"]
     if len(grid) != last or any(type(g) is not int or g < 1 for g in grid):
         return "expected a grid of every step"
-    labels: dict[State, list[Label]] = {states[0][0]: [chain.start()]}
+    labels: dict[State, list[Label]] = {chain.origin: [chain.start()]}
     for k, g in enumerate(grid):
-        ready = [weights for weights in known if weights.first <= k + 1]
+        ready = [(weights.rows[k + 1], weights.rest(k + 1)) for weights in known if weights.first <= k + 1 and labels]
         found: dict[State, list[Label]] = {}
         for state, those in labels.items():
             for move in chain.moves(k, state):
-                limits = [(w.rows[k + 1], UNIT * bound - w.rest[k + 1][move[0]]) for w in ready]
+                limits = [(row, UNIT * bound - rest[move[0]]) for row, rest in ready]
                 for label in those:
                     new = folded(chain, label) if k == chain.fold else moved(chain, label, move)
                     numbers = chain.weighed(k + 1, new)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from operator import add
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from .chain_costs import Label, Move, State
 from .chain_shares import CHAIN
 from .chain_shortcuts import START, Shortcuts
-
-One = TypeVar("One")
-Priced = list[tuple[State, int]]  #: the states after the moves of a state, and the numbers of their costs
+from .chain_sums import Sums
 
 
 class Moves(Shortcuts):
@@ -24,11 +22,11 @@ class Moves(Shortcuts):
         super().__init__(instance, ratio, kind, most)
         self.known: dict[Any, list[Move]] = {}
         self.numbers: dict[Any, list[int]] = {}  # of those moves
-        self.reached: dict[Any, list[State]] = {}
-        self.priced: dict[int, tuple[dict[Label, int], dict[State, Priced]]] = {}
+        self.lists: list[tuple[State, ...]] = [(self.origin,)]
+        self.listed = {self.lists[0]: 0}  # their numbers
+        self.reached, self.summed = dict[Any, int](), dict[Any, Sums]()
         self.chosen: dict[int, tuple[tuple[int, bool], ...]] = {}  # by step the moves that it has, or has not
-        self.first: dict[int, int] = {}
-        self.numbered: dict[str, int] = {}
+        self.first, self.numbered = dict[int, int](), dict[str, int]()
         self.late = len(self.places) if self.fold is None else 0  # numbers of a label for the work after FP
         self.timed = len(self.places) + self.late  # its starts
 
@@ -67,24 +65,22 @@ class Moves(Shortcuts):
                 self.numbers[key] = [j for j, move in enumerate(found) if move]
         return self.known[key]
 
-    def kept(self, k: int, state: State, every: list[One]) -> list[One]:
-        """What there is for moves that are chosen, of something for all of a state."""
+    def moves(self, k: int, state: State) -> list[Move]:
+        """Those that are chosen."""
+        every = self.every(k, state)
         if k not in self.chosen:
             return every
         numbered = zip(self.numbers[self.twin(k), state], every, strict=True)
-        return [one for j, one in numbered if all((j == n) == yes for n, yes in self.chosen[k])]
+        return [move for j, move in numbered if all((j == n) == yes for n, yes in self.chosen[k])]
 
-    def moves(self, k: int, state: State) -> list[Move]:
-        return self.kept(k, state, self.every(k, state))
-
-    def prices(self, k: int, states: list[State]) -> tuple[dict[Label, int], dict[State, Priced]]:
-        """What moves add to the numbers that have weights, numbered; and those of all states with these numbers."""
-        numbers, table = self.priced.setdefault(self.twin(k), ({}, {}))
-        for state in states:
-            if state not in table:
-                costs = [(after, self.cost(k, added)) for after, added, _ in self.every(k, state)]
-                table[state] = [(after, numbers.setdefault(cost, len(numbers))) for after, cost in costs]
-        return numbers, table
+    def sums(self, k: int, before: int, after: int) -> Sums:
+        """Of the costs of moves, from one list of states to another."""
+        key = self.twin(k), self.chosen.get(k), before, after
+        if key not in self.summed:
+            place = {state: j for j, state in enumerate(self.lists[after])}
+            every = (self.moves(k, state) for state in self.lists[before])
+            self.summed[key] = Sums([[(place[to], self.cost(k, added)) for to, added, _ in those] for those in every])
+        return self.summed[key]
 
     def narrowed(self, k: int, number: int, yes: bool) -> Self:
         """With the move of this number as the only one of a step, or without it."""
@@ -105,13 +101,19 @@ class Moves(Shortcuts):
             self.first[k] = self.numbered.setdefault(found, k)
         return self.first[k]
 
-    def states(self) -> list[list[State]]:
-        """Those that can be reached, before each step and in the end."""
-        found: list[list[State]] = [[self.origin]]
+    def reach(self) -> list[int]:
+        """The numbers of the lists of states that can be reached, before each step and in the end."""
+        found = [0]
         for k in range(len(self.steps)):
-            key = self.twin(k), self.chosen.get(k), (*found[-1],)
+            key = self.twin(k), self.chosen.get(k), found[-1]
             if key not in self.reached:
-                reached = (after for state in found[-1] for after, *_ in self.moves(k, state))
-                self.reached[key] = [*dict.fromkeys(reached)]
+                those = (after for state in self.lists[found[-1]] for after, *_ in self.moves(k, state))
+                reached = (*dict.fromkeys(those),)
+                self.reached[key] = self.listed.setdefault(reached, len(self.lists))
+                if len(self.lists) < len(self.listed):
+                    self.lists.append(reached)
             found.append(self.reached[key])
         return found
+
+    def states(self) -> list[tuple[State, ...]]:
+        return [self.lists[number] for number in self.reach()]

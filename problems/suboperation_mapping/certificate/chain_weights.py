@@ -33,7 +33,7 @@ def weighted(weights: Label, label: Label) -> int:
 class Weights:
     """What labels of a state lead to, from a step on; refuses weights that prove nothing."""
 
-    def __init__(self, chain: Chain, states: list[list[State]], first: int, runs: Sequence[Sequence[int]]) -> None:
+    def __init__(self, chain: Chain, first: int, runs: Sequence[Sequence[int]]) -> None:
         self.first, last = first, len(chain.steps)
         starts = [run[0] for run in runs]
         if starts[0] != first or starts != sorted({*starts}) or starts[-1] > last:
@@ -62,15 +62,19 @@ class Weights:
         if sum(rows[-1]) > UNIT * (1 if chain.fold is None else 2):
             raise ValueError("weights of a sum above 1")
         self.rows = dict(enumerate(rows, first))
-        self.rest: dict[int, dict[State, int]] = {last: dict.fromkeys(states[last], 0)}
+        self.lists = chain.reach()
+        self.states = [chain.lists[number] for number in self.lists]
+        self.least = {last: [0] * len(self.states[last])}  # of the states
+        self.known: dict[int, dict[State, int]] = {}
         for k in reversed(range(first, last)):
-            w, after = self.rows[k + 1], self.rest[k + 1]
-            if k == chain.fold:
-                self.rest[k] = after
-            else:
-                numbers, moves = chain.prices(k, states[k])
-                price = [weighted(w, cost) for cost in numbers]
-                self.rest[k] = {
-                    s: min([after[t] + price[i] for t, i in chain.kept(k, s, moves[s])], default=UNIT * NEVER)
-                    for s in states[k]  # without a move it leads nowhere
-                }
+            after = self.least[k + 1]
+            if k != chain.fold:
+                sums = chain.sums(k, *self.lists[k : k + 2])
+                after = sums.least(self.rows[k + 1], after, UNIT * NEVER)  # without a move it leads nowhere
+            self.least[k] = after
+
+    def rest(self, k: int) -> dict[State, int]:
+        """The least sums of the moves that follow a state."""
+        if k not in self.known:
+            self.known[k] = dict(zip(self.states[k], self.least[k], strict=True))
+        return self.known[k]
