@@ -110,7 +110,7 @@ class Chains(Params):
     rounds: int = 12
     outermost: int = 2
     tried: int = 4
-    moves: int = 200_000_000
+    moves: int = 500_000_000
     apart: float = 0.001
 
 
