@@ -101,7 +101,7 @@ class Moves(Shortcuts):
             self.first[k] = self.numbered.setdefault(found, k)
         return self.first[k]
 
-    def reach(self) -> list[int]:
+    def reachable(self) -> list[int]:
         """The numbers of the lists of states that can be reached, before each step and in the end."""
         found = [0]
         for k in range(len(self.steps)):
@@ -116,4 +116,4 @@ class Moves(Shortcuts):
         return found
 
     def states(self) -> list[tuple[State, ...]]:
-        return [self.lists[number] for number in self.reach()]
+        return [self.lists[number] for number in self.reachable()]

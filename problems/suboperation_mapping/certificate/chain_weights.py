@@ -62,7 +62,7 @@ class Weights:
         if sum(rows[-1]) > UNIT * (1 if chain.fold is None else 2):
             raise ValueError("weights of a sum above 1")
         self.rows = dict(enumerate(rows, first))
-        self.lists = chain.reach()
+        self.lists = chain.reachable()
         self.states = [chain.lists[number] for number in self.lists]
         self.least = {last: [0] * len(self.states[last])}  # of the states
         self.known: dict[int, dict[State, int]] = {}
