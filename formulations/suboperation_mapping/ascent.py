@@ -64,6 +64,8 @@ class Ascent:
         The best weights.
     weighed : str
         The kind of chain that they are of.
+    older : list
+        The tree of a certificate, which goes on if a new one of as many leaves proves less.
     """
 
     def __init__(
@@ -76,9 +78,7 @@ class Ascent:
         self.weights = False
         self.root: Weighed | None = None
         self.tree: Tree | None = None
-        self.older: list[
-            Any
-        ] = []  # the tree of a certificate, which goes on if a new one of as many leaves proves less
+        self.older: list[Any] = []
 
     @property
     def next_kind(self) -> str:

@@ -67,11 +67,9 @@ class Weights:
         self.least = {last: [0] * len(self.states[last])}  # of the states
         self.known: dict[int, dict[State, int]] = {}
         for k in reversed(range(first, last)):
-            after = self.least[k + 1]
-            if k != chain.fold:
-                sums = chain.sums(k, *self.lists[k : k + 2])
-                after = sums.least(self.rows[k + 1], after, UNIT * NEVER)  # without a move it leads nowhere
-            self.least[k] = after
+            sums = chain.sums(k, *self.lists[k : k + 2])
+            # Without a move it leads nowhere.
+            self.least[k] = sums.least(self.rows[k + 1], self.least[k + 1], UNIT * NEVER)
 
     def rest(self, k: int) -> dict[State, int]:
         """The least sums of the moves that follow a state."""
