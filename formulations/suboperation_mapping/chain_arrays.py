@@ -86,7 +86,7 @@ class Arrays:
         for k, step in enumerate(self.chain.steps):
             made: Callable[..., Step] = getattr(self, step.func.__name__)
             one = made(k, sorts, *step.args[1:], **step.keywords)
-            if k == self.chain.outermost:  # moves have the place of FP first
+            if k == self.chain.first_fused:  # moves have the place of FP first
                 first = np.isin(np.arange(self.n), self.chain.firsts)
                 one = one._replace(exist=np.resize(np.repeat(first, one.each // self.n), one.to.size))
             sorts = one.sorts

@@ -397,6 +397,25 @@ def test_a_tree_goes_on_where_its_proof_ended(seed):
             break
 
 
+@pytest.mark.parametrize("seed", seeds(3, 60))
+def test_a_tree_of_a_certificate_loses_nothing_to_a_new_one(seed):
+    """Whichever of both goes on, the bound only rises, is accepted, and is that of no plan less."""
+    rng = random.Random(seed)
+    layers = [("split", *rng.choices(range(1, 10**5), k=3)), ("fused", 10, 10, 0)] * 3 + [("split", 7, 9**5, 9**5)]
+    data, ratio = network(layers, 2, 2, rng.choice([10**6, 10**8])), (1, 1)
+    least = min(makespans(data, ratio, rng, 60))
+    ascents = [Ascent(data, ratio, least, Certificate(labels=0, outermost=n)) for n in (0, 2)]
+    for _ in range(rng.randint(2, 8)):
+        ascents[0].climb(Budget(20.0).start())
+    older, newer = ascents
+    newer.bound, newer.kind, newer.proof = older.bound, older.kind, json.loads(json.dumps(older.proof))
+    for _ in range(12):
+        before = newer.bound
+        newer.climb(Budget(20.0).start())
+        assert before <= newer.bound <= least
+        assert outlived(Chain(data, ratio, newer.kind), newer.bound, newer.proof) is None
+
+
 @pytest.mark.parametrize("most", [0, 340_000])
 @pytest.mark.parametrize("seed", seeds(2, 40))
 def test_where_shares_are_counted_a_tree_tells_them_apart_if_moves_are_few(seed, most):

@@ -58,7 +58,7 @@ class Moves(Shortcuts):
                 self.numbers[key] = self.numbers[self.twin(k), state[:-1]]
             else:
                 found = list(self.steps[k](*state))
-                if k == self.outermost:
+                if k == self.first_fused:
                     found = [move if move and move[0][0] in self.firsts else None for move in found]
                 moves = [(self.named(move[0]), *move[1:]) if self.counted else move for move in found if move]
                 self.known[key] = [self.with_late(*move) for move in moves] if self.late else moves
@@ -96,7 +96,7 @@ class Moves(Shortcuts):
             facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in layers]
             those = [o for i in step.args[1:] for o in self.operations if o[1] == i]
             sizes = [self.sizes.get((o, p)) for o in those for p in those]
-            told = k == self.outermost, [i is None for i in step.args], step.keywords, *self.told(k)
+            told = k == self.first_fused, [i is None for i in step.args], step.keywords, *self.told(k)
             found = repr((step.func.__name__, told, facts, sizes))
             self.first[k] = self.numbered.setdefault(found, k)
         return self.first[k]

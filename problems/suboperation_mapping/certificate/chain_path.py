@@ -19,7 +19,7 @@ class Path(Inside):
     ----------
     fold : int or None
         The step that ends the tail; ``None`` if nothing is fused.
-    outermost : int or None
+    first_fused : int or None
         The step in which the first fused FP gets its place; ``None`` if that may be any of equal accelerators.
     """
 
@@ -41,7 +41,7 @@ class Path(Inside):
         while rest:
             rest = self.pair(rest) if len(rest) > 1 and self.split(rest[1]) else self.meeting(rest)
         placed = [k for k, step in enumerate(self.steps) if step.func in (Path.reach, Path.begin, Path.meet)]
-        self.outermost = placed[-1] if placed and not self.counted else None
+        self.first_fused = placed[-1] if placed and not self.counted else None
 
     def longest(self) -> list[int]:
         """A path of most layers, the last one first."""
