@@ -9,8 +9,8 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains first (:mod:`~.chain_boxes`), and have no program where a chain has ``enough`` of them.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
-of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`); but of more than ``told_apart`` accelerators, where programs are those of boxes that have
-chains, it begins anew.
+of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`); but of more than
+``told_apart`` accelerators, where programs are those of boxes that have chains, it begins anew.
 """
 
 from __future__ import annotations
