@@ -22,7 +22,7 @@ from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
-from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS, Limits
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 
 
@@ -48,7 +48,7 @@ def leaves(tree: Sequence[Any]) -> int:
 class Ascent:
     """Raises the bound of one ratio, a step at a time: by weights, the same with shortcuts, then by a tree of choices.
 
-    Or of all ratios with shares between those of ``ratio`` and of ``most``.
+    Or of all ratios with shares between those of ``ratio`` and of ``most``, and others of the limits ``out``.
 
     Attributes
     ----------
@@ -69,10 +69,16 @@ class Ascent:
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], goal: int, params: Params, most: Sequence[int] = ()
+        self,
+        instance: dict[str, Any],
+        ratio: Sequence[int],
+        goal: int,
+        params: Params,
+        most: Sequence[int] = (),
+        out: Limits = (),
     ) -> None:
         self.instance, self.ratio, self.goal, self.params = instance, tuple(ratio), goal, params
-        self.most = tuple(most) or self.ratio
+        self.most, self.out = tuple(most) or self.ratio, out
         self.bound, self.kind, self.weighed = 0, CHAIN, ""
         self.proof: Any = None
         self.weights = False
@@ -98,7 +104,7 @@ class Ascent:
 
     def diagram(self) -> Diagram:
         """Of what comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
-        return Diagram(Chain(self.instance, self.ratio, self.next_kind, self.most))
+        return Diagram(Chain(self.instance, self.ratio, self.next_kind, self.most, self.out))
 
     @property
     def over(self) -> bool:

@@ -292,6 +292,10 @@ class Arrays:
         to = self.states(sorts) + self.none
         return self.step(k, sorts, to, np.zeros(1, np.int64), self.at(self.compute(o)))
 
+    def spared(self, k: int, sorts: Sorts, layer: int, phase: str, low: int, high: int) -> Step:
+        to, table = self.states(sorts) + self.none, np.array(self.chain.layers[layer][phase.lower()], np.int64)
+        return self.step(k, sorts, to, np.zeros(1, np.int64), self.at(table[:, low - 1 : high].min(axis=1)))
+
     def update(self, k: int, sorts: Sorts, here: int, inner: int | None, b: int) -> Step:
         o, to = ("WU", here, b), self.states(sorts) + self.none
         front = self.fronts[sorts[0]]

@@ -3,25 +3,25 @@
 Compute tables rise in steps, so that many ratios take no less than their box says: it is divided where its tables rise
 most above their least. A step of a chain has moves for all places of its shares in FP and BP; alike shares have fewer,
 as their places can be sorted, and far fewer where they are counted, which chains do on more than ``told_apart``
-accelerators (:mod:`~.chain_size`). Where moves are too many, shares next to each other are made alike, or the last ones
-are left out, whatever leaves most work: what is left has to be done in every ratio of the box, whatever is done beside
-it.
+accelerators (:mod:`~.chain_size`). Where moves are too many, shares next to each other are made alike, or some of
+them are left out but for their work of BP and WU, whatever leaves most work.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from itertools import accumulate, groupby, permutations
-from operator import itemgetter
-from typing import Any
+from itertools import accumulate, combinations, groupby, permutations, product
+from typing import Any, NamedTuple
 
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import LowCutter, contains, roots, single
 from mapgap.formulations.suboperation_mapping.chain_size import Devices, devices_of, moves
-from mapgap.formulations.suboperation_mapping.located_frame import Box, Group
+from mapgap.formulations.suboperation_mapping.located_frame import Box
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate import box
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 
@@ -50,25 +50,66 @@ def work_of(instance: dict[str, Any]) -> Work:
     return tuple(int(s * sample) + ticks for s, ticks in enumerate((0, *map(sum, zip(*tables, strict=True)))))
 
 
-@lru_cache(10_000)
-def narrowed(groups: Box, devices: Devices, work: Work, most: int) -> Box:
-    """The box, or a larger one whose chain has moves few enough, that of most work; no groups if there is none.
+class Share(NamedTuple):
+    """Limits of the samples of a share, and whether a chain leaves it out but for its work of BP and WU."""
 
-    Shares next to each other are made alike, or the last ones have a least number of 0: these are left out.
+    low: int
+    high: int
+    out: bool = False
+
+
+def shares_of_box(groups: Box) -> tuple[Share, ...]:
+    return tuple(Share(g.low, g.high) for g in groups for _ in range(g.number))
+
+
+def kept_of_name(name: str) -> tuple[Share, ...]:
+    """What a chain has of a box, or of a ratio, by the name of its case."""
+    if "x" not in name:
+        return tuple(Share(size, size) for size in map(int, name.split(",")))
+    groups = zip(name.split(","), box(name), strict=True)
+    return tuple(Share(low, high, "w" in group) for group, (low, high, number) in groups for _ in range(number))
+
+
+def name_of_kept(kept: Sequence[Share]) -> str:
+    """Without the kind of chain."""
+    if all(share == Share(share.low, share.low) for share in kept):
+        return ",".join(str(share.low) for share in kept)
+    groups = ((share, len(list(those))) for share, those in groupby(kept))
+    return ",".join(f"{low}-{high}{'w' if out else 'x'}{number}" for (low, high, out), number in groups)
+
+
+def done_by(kept: Sequence[Share], work: Work) -> int:
+    """What a chain has of the work of its shares; of those that are left out a third, as nothing waits for their BP."""
+    return sum(work[share.low] // (3 if share.out else 1) for share in kept)
+
+
+@lru_cache(10_000)
+def narrowed(groups: Box, devices: Devices, work: Work, most: int) -> tuple[Share, ...]:
+    """What a chain with moves few enough has of a box, that of most work; no shares if there is none.
+
+    Shares next to each other are made alike, or some are left out.
     """
-    shares = [(g.low, g.high) for g in groups for _ in range(g.number)]
-    best, found = -1, tuple[Group, ...]()
-    for kept in range(len(shares), 0, -1):
-        for runs in cut(kept) if moves((kept,), devices) <= most else ():
-            ends = list(accumulate(runs))
-            limits = [(shares[end - 1][0], shares[end - n][1]) for end, n in zip(ends, runs, strict=True)]
-            done = sum(work[low] * n for (low, _), n in zip(limits, runs, strict=True))
-            alike = (sum(n for n, _ in those) for _, those in groupby(zip(runs, limits, strict=True), itemgetter(1)))
-            if done > best and moves(tuple(alike), devices) <= most:
-                every = [limit for limit, n in zip(limits, runs, strict=True) for _ in range(n)]
-                every += [(0, high) for _, high in shares[kept:]]
-                best, found = done, tuple(Group(*limit, len(list(those))) for limit, those in groupby(every))
+    shares = shares_of_box(groups)
+    best, found, every = -1, tuple[Share, ...](), len(shares)
+    for begin, end in [(every, every), *combinations(range(every + 1), 2)]:
+        if end - begin == every or moves((every - end + begin,), devices) > most:
+            continue
+        left = [share._replace(out=True) for share in shares[begin:end]]
+        for one, other in product(cut(begin), cut(every - end)):
+            before, after = alike(shares[:begin], one), alike(shares[end:], other)
+            done = done_by([*before, *left, *after], work)
+            runs = tuple(len(list(those)) for _, those in groupby([*before, *after]))
+            if done > best and moves(runs, devices) <= most:
+                best, found = done, (*before, *left, *after)
     return found
+
+
+def alike(shares: Sequence[Share], runs: Sequence[int]) -> list[Share]:
+    """With the limits that all of a run lie between."""
+    ends = list(accumulate(runs))
+    return [
+        Share(shares[end - 1].low, shares[end - n].high) for end, n in zip(ends, runs, strict=True) for _ in range(n)
+    ]
 
 
 def chains(instance: Instance, params: Params) -> bool:
@@ -100,20 +141,21 @@ class Narrowing:
         self.instance, self.params = instance, params
         self.devices, self.work = devices_of(instance, params), work_of(instance)
 
-    def kept(self, groups: Box) -> Box:
+    def kept(self, groups: Box) -> tuple[Share, ...]:
         """What a chain has of a box; that of a ratio alone may have more moves."""
         most = self.params.widest_alone if single(groups) else self.params.widest
         return narrowed(groups, self.devices, self.work, most)
 
     def part(self, groups: Box) -> float:
         """Of the work of a box that it has at least."""
-        done, every = (sum(self.work[g.low] * g.number for g in box) for box in (self.kept(groups), groups))
+        done, every = (done_by(those, self.work) for those in (self.kept(groups), shares_of_box(groups)))
         return done / every if every else 1.0
 
-    def ascent(self, kept: Box, goal: int) -> Ascent:
+    def ascent(self, kept: Sequence[Share], goal: int) -> Ascent:
         """What bounds the ratios of a box by what a chain has of it."""
-        low, high = ([group[end] for group in kept for _ in range(group.number) if group.low] for end in (0, 1))
-        return Ascent(self.instance, low, goal, self.params, high)
+        here, left = ([share for share in kept if share.low and share.out == out] for out in (False, True))
+        low, high = [share.low for share in here], [share.high for share in here]
+        return Ascent(self.instance, low, goal, self.params, high, [(share.low, share.high) for share in left])
 
     def weighed(self, groups: Box, goal: int) -> int:
         """What weights alone prove of all ratios of a box."""

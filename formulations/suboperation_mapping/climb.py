@@ -29,7 +29,13 @@ from mapgap.evidence.check import Box, Program
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, LowCutter, few_ratios, of_ratio, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, written
-from mapgap.formulations.suboperation_mapping.chain_boxes import Narrowing
+from mapgap.formulations.suboperation_mapping.chain_boxes import (
+    Narrowing,
+    Share,
+    kept_of_name,
+    name_of_kept,
+    shares_of_box,
+)
 from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
 from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
@@ -185,24 +191,24 @@ class Climb:
         """The case of a name, and the proof that a certificate has of it."""
         kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
-        kept = limits_of(case.name) if kind else self.kept_of(case.name)
+        kept = kept_of_name(case.name) if kind else self.kept_of(case.name)
         if kind and "x" in name:
             case.name = named(groups_of(case.name))  # the box, of which the chain has what its own name says
         if kept:
             case.ascent = self.along.ascent(kept, self.goal)
             case.ascent.weights = not single(groups_of(case.name))
-            case.chain = alone(kept) if single(kept) else named(kept)
+            case.chain = name_of_kept(kept)
             if kind:
                 case.ascent.bound, case.ascent.kind, case.ascent.proof, case.opened = promise, kind, proof, True
         return case
 
-    def kept_of(self, name: str) -> Groups:
+    def kept_of(self, name: str) -> tuple[Share, ...]:
         """What a chain has of a case, nothing if it has none."""
         if name == ALL or name.endswith((ORDER, APART)) or not self.chained:
             return ()
         groups = groups_of(name)
         if self.cutter is None:
-            return groups if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
+            return shares_of_box(groups) if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
         later = "x" in name and single(groups) and self.enough(groups)  # the ratio has it
         return () if later else self.along.kept(groups)
 

@@ -38,6 +38,7 @@ The proof holds if its steps leave no box.
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import hashlib
 import importlib.util
@@ -52,6 +53,7 @@ from typing import Any
 Terms = dict[int, int]
 SCHEMA = 1
 NONE = {"min": 1 << 62, "max": -1}  # what no plan at all is better than
+GARBAGE = 1_000_000  # objects after which they are collected, between cases
 SIZE_LIMIT = 1 << 28  # bytes of an unpacked certificate
 
 
@@ -230,6 +232,8 @@ def known(instance: Mapping[str, Any]) -> str:
 
 def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None) -> str:
     """What a certificate (as read from its file) proves, in words; Refused if nothing, or about another instance."""
+    collecting = gc.isenabled()
+    gc.disable()  # a case has millions of tuples, which are looked through again and again
     try:
         own, bound, proof = certificate["instance"], certificate["bound"], certificate["proof"]
         if type(schema := certificate["schema"]) is not int or schema != SCHEMA or type(bound) not in (int, NoneType):
@@ -249,6 +253,9 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
                     refuted(case, proof[name])
                 elif (reason := case(proof[name])) is not None:
                     raise Refused(f"{name}: {reason}")
+                del case
+                if gc.get_count()[0] > GARBAGE:
+                    gc.collect()
         elif (reason := writer.check(own, limit, proof)) is not None:
             raise Refused(reason)
         better = f"{'below' if writer.SENSE == 'min' else 'above'} {bound}"
@@ -256,6 +263,9 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
         return f"{own['name']} ({instance_hash(own)}): {proven}"
     except Exception as error:  # of whatever kind: the argument could not be followed
         raise error if isinstance(error, Refused) else Refused(f"malformed: {type(error).__name__}: {error}") from error
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def read(path: Path) -> Any:

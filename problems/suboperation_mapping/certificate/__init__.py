@@ -8,7 +8,8 @@ accelerators have common variables in it; a key that ends in ``" apart"`` asks f
 each class has its own (:mod:`~.alike`). A key of a ratio or a box that ends in ``" chain"`` has no tree but what
 :mod:`~.chain` needs; so has one that ends in ``" shortcuts"``, whose chain has these (:mod:`~.chain_shortcuts`), or in
 ``" counted"``, whose chain counts alike shares on each accelerator. Shares of such a box may have 0 samples at least:
-they are left out, and need not be there.
+they are left out, and need not be there. Those of a group with a ``w``, as in ``"16-16x3,5-8w2 counted"``, are left out
+but for their work of BP and WU.
 
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the
@@ -41,7 +42,7 @@ the medium.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -76,7 +77,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
     boxes = {name: box(name) for name in names if "x" in name}
     for name, groups in boxes.items():
         if kind := next((kind for kind in CHAINS if name.endswith(kind)), None):
-            yield name, partial(outlived, along(instance, groups, kind), bound)
+            yield name, partial(outlived, along(instance, name), bound)
         elif min(low for low, *_ in groups) < 1:
             raise ValueError("a share of no samples")
         else:
@@ -86,21 +87,28 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
             continue
         name = ",".join(map(str, ratio))
         if kind := next((kind for kind in CHAINS if name + kind in names), None):
-            yield name + kind, partial(outlived, along(instance, [(size, size, 1) for size in ratio], kind), bound)
+            yield name + kind, partial(outlived, along(instance, name + kind), bound)
             continue
         ordered = name + ORDER in names
         yield name + ORDER if ordered else name, Writer(instance, bound, new(), ratio, ordered).program
 
 
-def along(instance: dict[str, Any], groups: Sequence[tuple[int, int, int]], kind: str) -> Chain:
-    """The chain of all ratios of a box, without the shares that may have no samples."""
-    low, high = ([group[end] for group in groups for _ in range(group[2]) if group[0]] for end in (0, 1))
-    return Chain(instance, low, kind, high)
+def along(instance: dict[str, Any], name: str) -> Chain:
+    """The chain of a ratio, or of all ratios of a box, without the shares that may have no samples."""
+    groups, _, kind = name.partition(" ")
+    if "x" not in groups:
+        return Chain(instance, [*map(int, groups.split(","))], " " + kind)
+    shares: list[tuple[int, int]] = []
+    out: list[tuple[int, int]] = []
+    for group, (low, high, number) in zip(groups.split(","), box(name), strict=True):
+        those = out if "w" in group else shares
+        those += [(low, high)] * number if low or "w" in group else []
+    return Chain(instance, [low for low, _ in shares], " " + kind, [high for _, high in shares], out)
 
 
 def box(name: str) -> Box:
     """The groups of a box, as its name says."""
-    groups = (group.replace("x", "-").split("-") for group in name.partition(" ")[0].split(","))
+    groups = (group.replace("x", "-").replace("w", "-").split("-") for group in name.partition(" ")[0].split(","))
     return tuple((int(low), int(high), int(number)) for low, high, number in groups)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .chain_shares import CHAIN, ELSEWHERE, Shares
+from .chain_shares import CHAIN, ELSEWHERE, Limits, Shares, Sizes
 
 State = tuple[Any, ...]
 Label = tuple[int, ...]
@@ -20,13 +20,14 @@ class Costs(Shares):
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
+        self, instance: dict[str, Any], ratio: Sizes, kind: str = CHAIN, most: Sizes = (), out: Limits = ()
     ) -> None:
-        super().__init__(instance, ratio, kind, most)
+        super().__init__(instance, ratio, kind, most, out)
         self.sizes = {(o, p): size for o in self.operations for p, size in self.before[o]}
         # What depends on little of a state: times of shares in BP, WU, what a fused BP reads, FP in the tail.
         self.shares_known: dict[Any, list[int]] = {}
         self.updates_known: dict[Any, list[tuple[Label, tuple[tuple[int, int], ...]]]] = {}
+        self.loads_known: dict[Any, list[list[int]]] = {}
         self.joins_known: dict[Any, list[tuple[int, Label]]] = {}
         self.spreads_known: dict[Any, list[Label | None]] = {}
 
@@ -59,6 +60,12 @@ class Costs(Shares):
         """An operation beside the path."""
         for a in self.places:
             yield state, (0, *self.on([a], [self.compute(o, a)])), ()
+
+    def spared(self, layer: int, *state: Any, phase: str, low: int, high: int) -> Iterator[Move]:
+        """BP or WU of a share that is left out."""
+        for a in self.places:
+            ticks = min(self.layers[layer][phase.lower()][a][low - 1 : high])
+            yield state, (0, *self.on([a], [ticks])), ()
 
     def update(self, here: int, inner: int | None, c: Any, c2: Any, b: int) -> Iterator[Move]:
         """The WU of a share; ``c2`` is where its loss comes from."""

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from .chain_costs import Move
+from .chain_shares import ELSEWHERE
 from .chain_tail import Tail
 
 
@@ -26,6 +27,13 @@ class Inside(Tail):
 
     def back(self, here: int, after: int, c: Any, i2: Any) -> Iterator[Move | None]:
         """Places of BP."""
+        if self.counted:
+            parts = [self.loads(here, after, n, tuple(c[b] for b in run), i2) for n, run in enumerate(self.runs)]
+            for own, (first, *others) in zip(self.spreads, product(*parts), strict=True):
+                loads = [*map(sum, zip(first, *others, strict=True))] if others else first
+                longest = max(loads)
+                yield (c, own), (longest, *[load - longest for load in loads]), ()
+            return
         for found in self.backward(here, after, c, i2):
             if found is None:
                 yield None
@@ -34,6 +42,17 @@ class Inside(Tail):
             loads = self.on(own, time)
             longest = max(loads)
             yield (c, own), (longest, *[load - longest for load in loads]), ()
+
+    def loads(self, here: int, after: int, n: int, c: tuple[int, ...], i2: Any) -> list[list[int]]:
+        """Of BP of a run of shares that are counted, by their places; ``c`` are those of FP."""
+        key = here, n, c, i2
+        if key not in self.loads_known:
+            time = {i: self.share(here, after, self.runs[n][0], i, i2) for i in (*c, ELSEWHERE)}
+            self.loads_known[key] = [
+                self.on(own, [time[i][a] for i, a in zip(self.nearest(c, own), own, strict=True)])
+                for own in self.ways[n]
+            ]
+        return self.loads_known[key]
 
     def join(self, fused: int, inner: int, c: Any, c2: Any) -> Iterator[Move]:
         """The place of the fused BP after it."""

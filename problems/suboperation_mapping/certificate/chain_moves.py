@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from operator import add
 from typing import Any, Self
 
 from .chain_costs import Label, Move, State
-from .chain_shares import CHAIN
+from .chain_shares import CHAIN, Limits, Sizes
 from .chain_shortcuts import START, Shortcuts
 from .chain_sums import Sums
 
@@ -17,9 +16,9 @@ class Moves(Shortcuts):
     """The moves of a ratio, ``moves(k, state)`` for the ``k``-th step."""
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
+        self, instance: dict[str, Any], ratio: Sizes, kind: str = CHAIN, most: Sizes = (), out: Limits = ()
     ) -> None:
-        super().__init__(instance, ratio, kind, most)
+        super().__init__(instance, ratio, kind, most, out)
         self.known: dict[Any, list[Move]] = {}
         self.numbers: dict[Any, list[int]] = {}  # of those moves
         self.lists: list[tuple[State, ...]] = [(self.origin,)]
@@ -80,6 +79,8 @@ class Moves(Shortcuts):
             place = {state: j for j, state in enumerate(self.lists[after])}
             every = (self.moves(k, state) for state in self.lists[before])
             self.summed[key] = Sums([[(place[to], self.cost(k, added)) for to, added, _ in those] for those in every])
+            for state in self.lists[before] if self.counted else ():  # their sums are all that is asked for
+                del self.known[self.twin(k), state]
         return self.summed[key]
 
     def narrowed(self, k: int, number: int, yes: bool) -> Self:
@@ -112,6 +113,8 @@ class Moves(Shortcuts):
                 self.reached[key] = self.listed.setdefault(reached, len(self.lists))
                 if len(self.lists) < len(self.listed):
                     self.lists.append(reached)
+                if self.counted:
+                    self.sums(k, found[-1], self.reached[key])
             found.append(self.reached[key])
         return found
 

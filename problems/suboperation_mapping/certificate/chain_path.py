@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from typing import Any
 
 from .chain_costs import NEVER
 from .chain_inside import Inside
-from .chain_shares import CHAIN
+from .chain_shares import CHAIN, Limits, Sizes
 
 
 class Path(Inside):
@@ -24,17 +23,17 @@ class Path(Inside):
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
+        self, instance: dict[str, Any], ratio: Sizes, kind: str = CHAIN, most: Sizes = (), out: Limits = ()
     ) -> None:
-        super().__init__(instance, ratio, kind, most)
-        if min(ratio) < 1:
+        super().__init__(instance, ratio, kind, most, out)
+        if min(ratio) < 1 or any(low < 1 for low, _ in out):
             raise ValueError("a share of no samples")
         self.steps: list[Any] = []
         self.fold: int | None = None
         self.path = self.longest()
         if not self.split(self.path[-1]):
             raise ValueError("a path that begins with a fused layer")
-        if self.serial() >= NEVER:
+        if self.serial() * (1 + len(out)) >= NEVER:
             raise ValueError("times that are too large")
         self.seen = {*self.path}
         rest = self.tail()
@@ -78,12 +77,21 @@ class Path(Inside):
             for phase, b in product(("WU", "BP"), self.shares):
                 if self.split(source) and (phase, source, b) in self.before:
                     self.steps.append(partial(Path.work, self, o=(phase, source, b)))
+            if self.split(source):
+                self.left_out(source)
+
+    def left_out(self, layer: int) -> None:
+        """Work of the shares that are left out."""
+        for phase, (low, high) in product(("WU", "BP"), self.out):
+            if (phase, layer, 0) in self.before:
+                self.steps.append(partial(Path.spared, self, layer, phase=phase, low=low, high=high))
 
     def pair(self, path: list[int]) -> list[int]:
         """Steps of a split layer and the fused one before it; ``path`` begins with the one after it."""
         after, here, *rest = path
         self.steps.append(partial(Path.spread, self, here, after))
         self.updates(here, after)
+        self.left_out(here)
         self.beside(here)
         if not rest:
             self.steps.append(partial(Path.head, self, here))

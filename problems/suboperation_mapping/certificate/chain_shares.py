@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, combinations_with_replacement, groupby, product
+from itertools import chain, combinations_with_replacement, groupby, product, starmap
 from typing import Any
 
 from .alike import firsts
@@ -16,26 +16,32 @@ CHAINS = (CHAIN, SHORTCUTS, COUNTED)
 ELSEWHERE = -1  #: the place of a share that is on another accelerator than the one that reads it
 
 
+Sizes = Sequence[int]  #: samples of shares
+Limits = Sequence[tuple[int, int]]  #: the least and the most that they can be
+
+
 class Shares(Graph):
     """Shares have the samples of ``ratio`` at least and of ``most`` at most.
 
     Attributes
     ----------
+    out : sequence of (int, int)
+        The limits of shares that only have work of BP and WU.
     counted : bool
         Alike shares are counted on every accelerator, and equal accelerators are told apart by what they have only.
     firsts, like : list of int
         Of every accelerator the first equal one; ``like`` is itself where nothing is counted.
     runs : list of list of int
         Shares that are alike.
-    spreads : list of tuple of int
-        Places of all shares; in runs that are counted they rise, by class.
+    ways, spreads : list
+        Places of shares that are counted, which rise, by class, by run; and of all shares.
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
+        self, instance: dict[str, Any], ratio: Sizes, kind: str = CHAIN, most: Sizes = (), out: Limits = ()
     ) -> None:
         super().__init__(instance, tuple(ratio))
-        self.most, self.counted = tuple(most) or self.ratio, kind == COUNTED
+        self.most, self.counted, self.out = tuple(most) or self.ratio, kind == COUNTED, out
         self.firsts = firsts(instance)
         self.like = self.firsts if self.counted else [*self.places]
         order = sorted(self.places, key=lambda a: (self.like[a], a))
@@ -43,7 +49,8 @@ class Shares(Graph):
         limits = list(zip(self.ratio, self.most, strict=True))
         self.runs = [list(those) for _, those in groupby(self.shares, limits.__getitem__)]
         self.alike_shares = [b for run in self.runs for b in run[:-1]]  # the next one is alike
-        rising = product(*(combinations_with_replacement(order, len(run)) for run in self.runs))
+        self.ways = [[*combinations_with_replacement(order, len(run))] for run in self.runs]
+        rising = product(*self.ways)
         every = product(self.places, repeat=len(self.shares))
         self.spreads = [tuple(chain.from_iterable(those)) for those in rising] if self.counted else list(every)
         self.names: dict[Any, tuple[Any, ...]] = {}
@@ -66,14 +73,18 @@ class Shares(Graph):
             return before
         key = *before, *own
         if key not in self.sources_known:
-            found = self.sources_known[key] = []
-            for run in self.runs:
-                there = [before[b] for b in run]
-                for b in run:
-                    found.append(own[b] if own[b] in there else ELSEWHERE)
-                    if own[b] in there:
-                        there.remove(own[b])
+            both = (([before[b] for b in run], [own[b] for b in run]) for run in self.runs)
+            self.sources_known[key] = [*chain.from_iterable(starmap(self.nearest, both))]
         return self.sources_known[key]
+
+    def nearest(self, before: Sequence[int], own: Sequence[int]) -> list[int]:
+        """The same of a run alone."""
+        there, found = [*before], []
+        for a in own:
+            found.append(a if a in there else ELSEWHERE)
+            if a in there:
+                there.remove(a)
+        return found
 
     def named(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
         """With accelerators of a class in falling order of what they have: of FP first, of larger shares first."""

@@ -8,13 +8,12 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import add
 from typing import Any
 
 from .chain_costs import Label, Move, State
 from .chain_path import Path
-from .chain_shares import CHAIN, SHORTCUTS
+from .chain_shares import CHAIN, SHORTCUTS, Limits, Sizes
 
 START: State = (None, None)  #: the state before all steps
 
@@ -33,9 +32,9 @@ class Shortcuts(Path):
     """
 
     def __init__(
-        self, instance: dict[str, Any], ratio: Sequence[int], kind: str = CHAIN, most: Sequence[int] = ()
+        self, instance: dict[str, Any], ratio: Sizes, kind: str = CHAIN, most: Sizes = (), out: Limits = ()
     ) -> None:
-        super().__init__(instance, ratio, kind, most)
+        super().__init__(instance, ratio, kind, most, out)
         self.origin = (*START, None) if kind == SHORTCUTS else START
         self.ended: dict[int, int] = {}
         self.opened: set[int] = set()
