@@ -22,6 +22,7 @@ from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import cases, chain_labels, chain_shares, partitions
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_path import Path as Steps
 from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, CHAINS, COUNTED, ELSEWHERE, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT, Weights
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
@@ -98,10 +99,10 @@ def accepts(checker, proof):
         return False
 
 
-def verdict(data, ratio, bound, proof, kind=CHAIN, most=()):
+def verdict(data, ratio, bound, proof, kind=CHAIN, most=(), out=()):
     """That of both."""
-    one = accepts(lambda part: outlived(Chain(data, ratio, kind, most), bound, part), proof)
-    other = accepts(partial(SECOND.outlived, data, ratio, bound, kind=kind.strip(), most=most), proof)
+    one = accepts(lambda part: outlived(Chain(data, ratio, kind, most, out), bound, part), proof)
+    other = accepts(partial(SECOND.outlived, data, ratio, bound, kind=kind.strip(), most=most, absent=out), proof)
     assert one == other, (ratio, bound, proof)
     return one
 
@@ -114,10 +115,10 @@ def optimum(data, ratio):
     return found.claimed if found.status is Status.OPTIMAL else pytest.skip("no optimum")
 
 
-def diagram_of(data, ratio, kind=CHAIN, most=()):
+def diagram_of(data, ratio, kind=CHAIN, most=(), out=()):
     """Where there is one, which both checkers know, and it is small."""
     try:
-        found = Chain(data, ratio, kind, most)
+        found = Chain(data, ratio, kind, most, out)
     except ValueError:
         with pytest.raises(ValueError, match=r"in a row|begins with a fused"):
             SECOND.Path(data, ratio)
@@ -183,18 +184,22 @@ def test_counting_loses_nothing_but_which_share_reads_which(seed):
 @pytest.mark.parametrize("seed", seeds(3, 100))
 @pytest.mark.parametrize("kind", [CHAIN, COUNTED])
 def test_a_box_bounds_each_of_its_ratios(seed, kind):
-    """Shares have less in it than in one ratio, or are left out, and may have more."""
+    """Shares have less in it than in one ratio, and may have more; or are left out, with their work or without it."""
     instance, rng = drawn(seed)
     data, ratio = instance.to_json(), ratio_of(instance, rng)
     limits = [(rng.randint(b < 1, size), rng.randint(size, instance.batch)) for b, size in enumerate(ratio)]
-    low, most = zip(*(limit for limit in limits if limit[0]), strict=True)
-    diagram = diagram_of(data, low, kind, most)
+    first, *others = (limit for limit in limits if limit[0])
+    gone = [rng.random() < 0.5 for _ in others]
+    out = [limit for limit, is_gone in zip(others, gone, strict=True) if is_gone]
+    here = [first, *(limit for limit, is_gone in zip(others, gone, strict=True) if not is_gone)]
+    low, most = zip(*here, strict=True)
+    diagram = diagram_of(data, low, kind, most, out)
     best = optimum(data, ratio)
     for bound, proof in proofs_of(diagram, best):
         proof = json.loads(json.dumps(proof))
-        assert verdict(data, low, bound, proof, kind, most)
-        assert not verdict(data, low, best + 1, proof, kind, most)
-        verdict(data, low, bound, damaged(rng, proof), kind, most)
+        assert verdict(data, low, bound, proof, kind, most, out)
+        assert not verdict(data, low, best + 1, proof, kind, most, out)
+        verdict(data, low, bound, damaged(rng, proof), kind, most, out)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 60))
@@ -211,7 +216,18 @@ def test_verdicts_of_boxes(seed):
         )
     every = {f"1-{batch}x{shares} chain": proof for shares, (_, proof) in weights.items()}
     alone = f"1-{batch}x1" + f",0-{batch}x{parts - 1}" * (parts > 1) + " chain"
-    for proof, bound in ((every, min(value for value, _ in weights.values())), ({alone: weights[1][1]}, weights[1][0])):
+    apart, values = {}, []
+    for shares in weights:
+        found = diagram_of(data, [1], CHAIN, [batch], [(1, batch)] * (shares - 1)).weights(10**6, 3)
+        name = f"1-{batch}x1" + f",1-{batch}w{shares - 1}" * (shares > 1) + " chain"
+        steps = len(SECOND.Path(data, [1], absent=[(1, batch)] * (shares - 1)).steps)
+        apart[name] = {"weights": [[0, found.weighing.runs]], "grid": [1] * steps}
+        values.append(found.value // UNIT)
+    for proof, bound in (
+        (every, min(value for value, _ in weights.values())),
+        ({alone: weights[1][1]}, weights[1][0]),
+        (apart, min(values)),
+    ):
         certificate = json.loads(json.dumps({"schema": 1, "instance": data, "bound": bound, "proof": proof}))
         check(certificate)
         own = dict(cases(data, bound, Program, tuple(proof)))
@@ -315,10 +331,10 @@ def test_weights_that_prove_nothing_are_refused(change):
     assert not verdict(data, (1, 1), 0, changed(proof, ILLEGAL[change]))
 
 
-def turning_point(data, ratio, most=(), kind=CHAIN):
+def turning_point(data, ratio, most=(), kind=CHAIN, out=()):
     """The largest bound that the second checker accepts of labels alone, none of them rounded."""
-    proof = {"weights": [], "grid": [1] * len(SECOND.Path(data, ratio).steps)}
-    holds = partial(SECOND.outlived, data, ratio, proof=proof, kind=kind.strip(), most=most)
+    proof = {"weights": [], "grid": [1] * len(SECOND.Path(data, ratio, absent=out).steps)}
+    holds = partial(SECOND.outlived, data, ratio, proof=proof, kind=kind.strip(), most=most, absent=out)
     low, high = 0, 1
     while holds(bound=high) is None:
         low, high = high, 2 * high
@@ -463,11 +479,11 @@ def test_counted_shares_are_those_of_both_checkers():
 
 
 MISCOUNTED = {
-    "shares are always where they were": (Chain, "sources", lambda self, before, own: own),
-    "shares are never where they were": (Chain, "sources", lambda self, *_: [ELSEWHERE for _ in self.shares]),
+    "shares are always where they were": (Chain, "nearest", lambda self, before, own: own),
+    "shares are never where they were": (Chain, "nearest", lambda self, before, own: [ELSEWHERE for _ in own]),
     "all may have been where one was": (
         Chain,
-        "sources",
+        "nearest",
         lambda self, before, own: [a if a in before else ELSEWHERE for a in own],
     ),
     "all accelerators are equal": (chain_shares, "firsts", all_equal),
@@ -506,7 +522,48 @@ WRONG = {
 }
 
 
+def same_where_shares_are_left_out(seeds=6):
+    """One share is there, another one has its work only; networks with a branch, too."""
+    for seed, out in product(range(seeds), [[(1, 1)], [(1, 2)], [(2, 2), (1, 1)]]):
+        data, *_ = unlike(seed, (0, 1, 0, 1, 2))
+        if seed % 2:
+            data["layers"][3]["inputs"].append({"source": 0, "bytes": 1})
+            data["layers"][2]["inputs"] = [{"source": 1, "bytes": 2}]
+        bound, proof = turning_point(data, (1,), out=out)
+        assert verdict(data, (1,), bound, proof, out=out)
+        assert not verdict(data, (1,), bound + 1, proof, out=out)
+
+
+def test_shares_that_are_left_out_have_the_same_work():
+    same_where_shares_are_left_out()
+
+
+def test_a_share_that_is_left_out_has_samples():
+    """It is refused with none, and in a program, which has all shares."""
+    data = in_order()
+    for name in ("1-2x1,0-1w1 chain", "1-2x1,2-1w1 chain", "1-2x1,1-1w1"):
+        with pytest.raises(Refused):
+            check({"schema": 1, "instance": data, "bound": 0, "proof": {name: {"weights": [], "grid": []}}})
+
+
+SPARED = Chain.spared
+GONE = {
+    "of shares that are left out the most samples": (
+        Steps,
+        "spared",
+        lambda self, layer, *state, phase, low, high: SPARED(self, layer, *state, phase=phase, low=high, high=high),
+    ),
+    "of shares that are left out no BP": (
+        Steps,
+        "spared",
+        lambda self, layer, *state, phase, low, high: SPARED(self, layer, *state, phase="WU", low=low, high=high),
+    ),
+    "no shares that are left out": (Steps, "left_out", lambda *_: None),
+}
+
+
 MUTANTS = {
+    **{name: (same_where_shares_are_left_out, *change) for name, change in GONE.items()},
     **{name: (same_with_any_order, *change) for name, change in UNFIT.items()},
     **{name: (same_where_shares_are_counted, *change) for name, change in MISCOUNTED.items()},
     **{name: (same_turning_points, *change) for name, change in WRONG.items()},

@@ -78,8 +78,8 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
     for name, groups in boxes.items():
         if kind := next((kind for kind in CHAINS if name.endswith(kind)), None):
             yield name, partial(outlived, along(instance, name), bound)
-        elif min(low for low, *_ in groups) < 1:
-            raise ValueError("a share of no samples")
+        elif "w" in name or min(low for low, *_ in groups) < 1:
+            raise ValueError("a share that is left out, or of no samples")
         else:
             yield name, Located(instance, bound, new(), groups, name.endswith(APART)).program
     for ratio in partitions(instance["batch"], instance["batch"], len(instance["accelerators"])):

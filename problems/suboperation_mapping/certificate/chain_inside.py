@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any
 
 from .chain_costs import Move
-from .chain_shares import ELSEWHERE
 from .chain_tail import Tail
 
 
@@ -47,11 +46,10 @@ class Inside(Tail):
         """Of BP of a run of shares that are counted, by their places; ``c`` are those of FP."""
         key = here, n, c, i2
         if key not in self.loads_known:
-            time = {i: self.share(here, after, self.runs[n][0], i, i2) for i in (*c, ELSEWHERE)}
-            self.loads_known[key] = [
-                self.on(own, [time[i][a] for i, a in zip(self.nearest(c, own), own, strict=True)])
-                for own in self.ways[n]
-            ]
+            self.loads_known[key], b = [], self.runs[n][0]
+            for own in self.ways[n]:
+                both = zip(own, self.nearest(c, own), strict=True)
+                self.loads_known[key].append(self.on(own, [self.share(here, after, b, i, i2)[a] for a, i in both]))
         return self.loads_known[key]
 
     def join(self, fused: int, inner: int, c: Any, c2: Any) -> Iterator[Move]:

@@ -94,9 +94,14 @@ class Step(NamedTuple):
 class Path:
     """The steps of one ratio along a longest path; of several that which ends, then comes from, the last layers."""
 
-    def __init__(self, instance: dict[str, Any], ratio: Any, kind: str = "chain", most: Any = None) -> None:
+    def __init__(
+        self, instance: dict[str, Any], ratio: Any, kind: str = "chain", most: Any = None, absent: Any = ()
+    ) -> None:
         self.instance, self.layers, self.ratio = instance, instance["layers"], list(ratio)
         self.most = list(most or ratio)
+        self.absent = [range(low, high + 1) for low, high in absent]
+        if any(not sizes or sizes[0] < 1 for sizes in self.absent):
+            raise ValueError("a share that cannot be")
         self.shortcuts, self.counted = kind == "shortcuts", kind == "counted"
         self.edge: tuple[int, int] | None = None  # a reader whose places are kept, and what it reads
         self.everywhere = range(len(instance["accelerators"]))
@@ -353,7 +358,16 @@ class Path:
             if i not in self.met and self.split[i]:
                 for o in [*self.parts("WU", i), *(self.parts("BP", i) if self.layers[i]["inputs"] else [])]:
                     self.add([o], kept, lambda where, o: self.left({o: self.compute(o, where[o])}, where), o)
+                self.elsewhere(i, kept)
             self.met.add(i)
+
+    def elsewhere(self, i: int, kept: list[Operation]) -> None:
+        """BP and WU of shares of which nothing else is known, if both follow the wall that is there."""
+        for phase in ("WU", "BP") if self.layers[i]["inputs"] else ("WU",):
+            for n, sizes in enumerate(self.absent):
+                o, tables = (phase, i, -2 - n), self.layers[i][phase.lower()]
+                least = [min(table[size - 1] for size in sizes) for table in tables]
+                self.add([o], kept, lambda where, o, least: self.left({o: least[where[o]]}, where), o, least)
 
     def left(self, ticks: dict[Operation, int], where: Where) -> Together:
         """What can be done at any time from now on."""
@@ -375,6 +389,7 @@ class Path:
         self.add(forward, kept, lambda where: self.early(sum(self.read(gather, p, where) for p in forward)))
         for o in self.parts("WU", i):
             self.add([o], kept, lambda where, o: self.left({o: self.updating(o, where, loss)}, where), o)
+        self.elsewhere(i, kept)
         self.beside(i)
         if outside is None:
             self.add([], [], lambda where: self.early(self.stage(where, i)))
@@ -561,15 +576,22 @@ def not_dominated(labels: set[Label]) -> Iterator[Label]:
 
 
 def outlived(
-    instance: dict[str, Any], ratio: Any, bound: int, proof: Any, kind: str = "chain", most: Any = None
+    instance: dict[str, Any],
+    ratio: Any,
+    bound: int,
+    proof: Any,
+    kind: str = "chain",
+    most: Any = None,
+    absent: Any = (),
 ) -> str | None:
     """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does.
 
-    With ``most``, that no ratio has whose shares lie between; shares that may be empty count for nothing.
+    With ``most``, that no ratio has whose shares lie between, beside others of ``absent`` limits; shares that may be
+    empty count for nothing.
     """
     parts = list(proof) if isinstance(proof, list) else [proof]
     shares = [(low, high) for low, high in zip(ratio, most or ratio, strict=True) if low]
-    path = Path(instance, [low for low, _ in shares], kind, [high for _, high in shares])
+    path = Path(instance, [low for low, _ in shares], kind, [high for _, high in shares], absent)
     reason = descend(path, frozenset(), bound, parts)
     return "more than a tree" if reason is None and parts else reason
 

@@ -38,10 +38,14 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
     for name, limit in zip(boxes, limits, strict=True):
         low, high = zip(*limit, strict=True)
         if name.endswith((" chain", " shortcuts", " counted")):
-            kind = name.rpartition(" ")[2]
-            yield name, partial(beside("suboperation_chain").outlived, instance, low, bound, kind=kind, most=high)
+            groups, kind = name.split(" ")
+            gone = [group for group in groups.split(",") if "w" in group]
+            here = [group for group in groups.split(",") if "w" not in group]
+            absent, (low, high) = several(gone), zip(*several(here), strict=True)
+            checked = partial(beside("suboperation_chain").outlived, instance, low, bound, absent=absent)
+            yield name, partial(checked, kind=kind, most=high)
             continue
-        if not all(low):
+        if not all(low) or "w" in name:
             raise ValueError("an empty share")
         yield name, Writer(instance, bound, new(), box=parsed(name), apart=name.endswith(" apart")).program
     for parts in range(1, len(instance["accelerators"]) + 1):
@@ -65,6 +69,11 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
                 yield name + " order" * ordered, writer.program
 
 
+def several(groups: list[str]) -> list[tuple[int, int]]:
+    """The limits of each share."""
+    return [(low, high) for group in groups for low, high, number in parsed(group) for _ in range(number)]
+
+
 @cache
 def beside(name: str) -> Any:
     """A module of this folder."""
@@ -78,7 +87,7 @@ def beside(name: str) -> Any:
 
 def parsed(name: str) -> list[tuple[int, int, int]]:
     """Of ``33-63x1,1-31x2`` the least and the most samples of a share and the number of shares, by group."""
-    groups = [group.split("x") for group in name.split()[0].split(",")]
+    groups = [group.replace("w", "x").split("x") for group in name.split()[0].split(",")]
     return [(*map(int, samples.split("-")), int(number)) for samples, number in groups]
 
 
