@@ -23,7 +23,9 @@ layer beside the path whose output the path reads has the work of its BP and WU,
 BP of the layer that reads it.
 
 Of a box of ratios, each share has the samples that it has at least, takes what it takes at least, and is left out if
-it may have none: what a schedule of one of these ratios does in some time can be done in it with less to do.
+it may have none: what a schedule of one of these ratios does in some time can be done in it with less to do. Others are
+left out but for the work of their BP and WU, outside of the tail, wherever these lie: like those of a layer beside the
+path they follow the BP of the layer that reads theirs.
 
 Shares of the same limits can change places in a layer between fused ones, which wait for all of them, or in the whole
 tail. So only schedules count in which their places of FP rise, and those of BP where places of FP are the same.
