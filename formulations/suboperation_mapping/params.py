@@ -201,7 +201,9 @@ class Certificate(Chains):
     kept : int
         Programs that a climb keeps with their bases.
     enough : float
-        Part of the samples that a chain has at least of a box, or its program is asked as well.
+        Part of the work that a chain has at least of a box, or its program is asked as well.
+    widest, widest_alone : int
+        As those of :class:`Chains`, but a climb has the time for more.
     """
 
     ratios: int = 1000
@@ -212,7 +214,9 @@ class Certificate(Chains):
     asked: int = 1_000_000
     orders: int = 20_000
     kept: int = 40
-    enough: float = 0.85
+    enough: float = 0.8
+    widest: int = 340_000
+    widest_alone: int = 600_000
 
 
 @dataclass(frozen=True)
