@@ -21,7 +21,7 @@ from mapgap.formulations.suboperation_mapping.chain_size import Devices, devices
 from mapgap.formulations.suboperation_mapping.located_frame import Box
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import box
+from mapgap.problems.suboperation_mapping.certificate.lengths import box
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 

@@ -46,10 +46,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from .chain import Chain
+from .chain import along
 from .chain_labels import outlived
 from .chain_shares import CHAINS
-from .lengths import Box, contains
+from .lengths import box, contains
 from .located import Located
 from .times import Writer
 
@@ -91,25 +91,6 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
             continue
         ordered = name + ORDER in names
         yield name + ORDER if ordered else name, Writer(instance, bound, new(), ratio, ordered).program
-
-
-def along(instance: dict[str, Any], name: str) -> Chain:
-    """The chain of a ratio, or of all ratios of a box, without the shares that may have no samples."""
-    groups, _, kind = name.partition(" ")
-    if "x" not in groups:
-        return Chain(instance, [*map(int, groups.split(","))], " " + kind)
-    shares: list[tuple[int, int]] = []
-    out: list[tuple[int, int]] = []
-    for group, (low, high, number) in zip(groups.split(","), box(name), strict=True):
-        those = out if "w" in group else shares
-        those += [(low, high)] * number if low or "w" in group else []
-    return Chain(instance, [low for low, _ in shares], " " + kind, [high for _, high in shares], out)
-
-
-def box(name: str) -> Box:
-    """The groups of a box, as its name says."""
-    groups = (group.replace("x", "-").replace("w", "-").split("-") for group in name.partition(" ")[0].split(","))
-    return tuple((int(low), int(high), int(number)) for low, high, number in groups)
 
 
 def partitions(batch: int, largest: int, parts: int) -> Iterator[tuple[int, ...]]:

@@ -44,12 +44,14 @@ they have. So a cost is what it is in any schedule with these numbers, or less.
 from __future__ import annotations
 
 from operator import add
+from typing import Any
 
 from .chain_costs import NEVER, Label
-from .chain_moves import Moves
+from .chain_states import States
+from .lengths import box
 
 
-class Chain(Moves):
+class Chain(States):
     """Labels of a ratio, and what moves do to them."""
 
     def start(self) -> Label:
@@ -63,3 +65,16 @@ class Chain(Moves):
         few, soonest = len(self.shares) + len(self.places), min(label[: len(self.shares)])
         starts = (min(start, soonest) for start in label[-self.late :])
         return (*label[:few], *map(add, label[few:], starts))
+
+
+def along(instance: dict[str, Any], name: str) -> Chain:
+    """The chain of a ratio, or of all ratios of a box, without the shares that may have no samples."""
+    groups, _, kind = name.partition(" ")
+    if "x" not in groups:
+        return Chain(instance, [*map(int, groups.split(","))], " " + kind)
+    shares: list[tuple[int, int]] = []
+    out: list[tuple[int, int]] = []
+    for group, (low, high, number) in zip(groups.split(","), box(name), strict=True):
+        those = out if "w" in group else shares
+        those += [(low, high)] * number if low or "w" in group else []
+    return Chain(instance, [low for low, _ in shares], " " + kind, [high for _, high in shares], out)

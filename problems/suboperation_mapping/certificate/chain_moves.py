@@ -9,7 +9,6 @@ from typing import Any, Self
 from .chain_costs import Label, Move, State
 from .chain_shares import CHAIN, Limits, Sizes
 from .chain_shortcuts import START, Shortcuts
-from .chain_sums import Sums
 
 
 class Moves(Shortcuts):
@@ -21,9 +20,6 @@ class Moves(Shortcuts):
         super().__init__(instance, ratio, kind, most, out)
         self.known: dict[Any, list[Move]] = {}
         self.numbers: dict[Any, list[int]] = {}  # of those moves
-        self.lists: list[tuple[State, ...]] = [(self.origin,)]
-        self.listed = {self.lists[0]: 0}  # their numbers
-        self.reached, self.summed = dict[Any, int](), dict[Any, Sums]()
         self.chosen: dict[int, tuple[tuple[int, bool], ...]] = {}  # by step the moves that it has, or has not
         self.first, self.numbered = dict[int, int](), dict[str, int]()
         self.late = len(self.places) if self.fold is None else 0  # numbers of a label for the work after FP
@@ -59,7 +55,9 @@ class Moves(Shortcuts):
                 found = list(self.steps[k](*state))
                 if k == self.first_fused:
                     found = [move if move and move[0][0] in self.firsts else None for move in found]
-                moves = [(self.named(move[0]), *move[1:]) if self.counted else move for move in found if move]
+                moves = [move for move in found if move]
+                if self.counted:
+                    moves = [(self.names.get(to) or self.named(to), added, pairs) for to, added, pairs in moves]
                 self.known[key] = [self.with_late(*move) for move in moves] if self.late else moves
                 self.numbers[key] = [j for j, move in enumerate(found) if move]
         return self.known[key]
@@ -71,17 +69,6 @@ class Moves(Shortcuts):
             return every
         numbered = zip(self.numbers[self.twin(k), state], every, strict=True)
         return [move for j, move in numbered if all((j == n) == yes for n, yes in self.chosen[k])]
-
-    def sums(self, k: int, before: int, after: int) -> Sums:
-        """Of the costs of moves, from one list of states to another."""
-        key = self.twin(k), self.chosen.get(k), before, after
-        if key not in self.summed:
-            place = {state: j for j, state in enumerate(self.lists[after])}
-            every = (self.moves(k, state) for state in self.lists[before])
-            self.summed[key] = Sums([[(place[to], self.cost(k, added)) for to, added, _ in those] for those in every])
-            for state in self.lists[before] if self.counted else ():  # their sums are all that is asked for
-                del self.known[self.twin(k), state]
-        return self.summed[key]
 
     def narrowed(self, k: int, number: int, yes: bool) -> Self:
         """With the move of this number as the only one of a step, or without it."""
@@ -101,22 +88,3 @@ class Moves(Shortcuts):
             found = repr((step.func.__name__, told, facts, sizes))
             self.first[k] = self.numbered.setdefault(found, k)
         return self.first[k]
-
-    def reachable(self) -> list[int]:
-        """The numbers of the lists of states that can be reached, before each step and in the end."""
-        found = [0]
-        for k in range(len(self.steps)):
-            key = self.twin(k), self.chosen.get(k), found[-1]
-            if key not in self.reached:
-                those = (after for state in self.lists[found[-1]] for after, *_ in self.moves(k, state))
-                reached = (*dict.fromkeys(those),)
-                self.reached[key] = self.listed.setdefault(reached, len(self.lists))
-                if len(self.lists) < len(self.listed):
-                    self.lists.append(reached)
-                if self.counted:
-                    self.sums(k, found[-1], self.reached[key])
-            found.append(self.reached[key])
-        return found
-
-    def states(self) -> list[tuple[State, ...]]:
-        return [self.lists[number] for number in self.reachable()]

@@ -94,3 +94,9 @@ def contains(box: Box, ratio: Sequence[int]) -> bool:
         return False
     sizes = (*ratio, *(0 for _ in limits[len(ratio) :]))
     return all(low <= size <= high for (low, high), size in zip(limits, sizes, strict=True))
+
+
+def box(name: str) -> Box:
+    """The groups of a box, as its name says."""
+    groups = (group.replace("x", "-").replace("w", "-").split("-") for group in name.partition(" ")[0].split(","))
+    return tuple((int(low), int(high), int(number)) for low, high, number in groups)
