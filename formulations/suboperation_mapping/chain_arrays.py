@@ -293,8 +293,8 @@ class Arrays:
         return self.step(k, sorts, to, np.zeros(1, np.int64), self.at(self.compute(o)))
 
     def spared(self, k: int, sorts: Sorts, layer: int, phase: str, low: int, high: int) -> Step:
-        to, table = self.states(sorts) + self.none, np.array(self.chain.layers[layer][phase.lower()], np.int64)
-        return self.step(k, sorts, to, np.zeros(1, np.int64), self.at(table[:, low - 1 : high].min(axis=1)))
+        ticks = np.array([self.chain.least(phase, layer, a, low, high) for a in self.chain.places], np.int64)
+        return self.step(k, sorts, self.states(sorts) + self.none, np.zeros(1, np.int64), self.at(ticks))
 
     def update(self, k: int, sorts: Sorts, here: int, inner: int | None, b: int) -> Step:
         o, to = ("WU", here, b), self.states(sorts) + self.none

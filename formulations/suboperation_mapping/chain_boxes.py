@@ -21,7 +21,7 @@ from mapgap.formulations.suboperation_mapping.chain_size import Devices, devices
 from mapgap.formulations.suboperation_mapping.located_frame import Box
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate.lengths import box
+from mapgap.problems.suboperation_mapping.certificate.lengths import limits
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 
 
@@ -64,10 +64,7 @@ def shares_of_box(groups: Box) -> tuple[Share, ...]:
 
 def kept_of_name(name: str) -> tuple[Share, ...]:
     """What a chain has of a box, or of a ratio, by the name of its case."""
-    if "x" not in name:
-        return tuple(Share(size, size) for size in map(int, name.split(",")))
-    groups = zip(name.split(","), box(name), strict=True)
-    return tuple(Share(low, high, "w" in group) for group, (low, high, number) in groups for _ in range(number))
+    return tuple(Share(*share) for share in limits(name))
 
 
 def name_of_kept(kept: Sequence[Share]) -> str:

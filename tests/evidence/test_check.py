@@ -1,5 +1,6 @@
 """The checker's own rules, on programs small enough to refute by hand: right steps are followed, wrong ones refused."""
 
+import gc
 import gzip
 import json
 import subprocess
@@ -232,6 +233,23 @@ def test_a_certificate_about_another_instance_is_refused(certificate):
     with pytest.raises(Refused, match="about instance"):
         check.check(certificate, other)
     check.check(certificate, {**certificate["instance"], "name": "other", "tags": []})  # what no optimiser sees
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_is_collected_after_a_check_as_before(certificate, collecting):
+    """Accepted or refused."""
+    before = gc.isenabled()
+    try:
+        for those in (certificate, {}):
+            (gc.enable if collecting else gc.disable)()
+            if those:
+                check.check(those)
+            else:
+                with pytest.raises(Refused):
+                    check.check(those)
+            assert gc.isenabled() == collecting
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_hashes_are_those_of_the_library(certificate):

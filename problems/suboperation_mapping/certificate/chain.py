@@ -48,7 +48,7 @@ from typing import Any
 
 from .chain_costs import NEVER, Label
 from .chain_states import States
-from .lengths import box
+from .lengths import limits
 
 
 class Chain(States):
@@ -70,11 +70,7 @@ class Chain(States):
 def along(instance: dict[str, Any], name: str) -> Chain:
     """The chain of a ratio, or of all ratios of a box, without the shares that may have no samples."""
     groups, _, kind = name.partition(" ")
-    if "x" not in groups:
-        return Chain(instance, [*map(int, groups.split(","))], " " + kind)
-    shares: list[tuple[int, int]] = []
-    out: list[tuple[int, int]] = []
-    for group, (low, high, number) in zip(groups.split(","), box(name), strict=True):
-        those = out if "w" in group else shares
-        those += [(low, high)] * number if low or "w" in group else []
-    return Chain(instance, [low for low, _ in shares], " " + kind, [high for _, high in shares], out)
+    shares = limits(groups)
+    here = [(low, high) for low, high, out in shares if low and not out]
+    out = [(low, high) for low, high, out in shares if out]
+    return Chain(instance, [low for low, _ in here], " " + kind, [high for _, high in here], out)

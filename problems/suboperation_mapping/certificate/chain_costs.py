@@ -35,7 +35,7 @@ class Costs(Shares):
         """The least that it takes, with any number of samples that it can have."""
         if o[2] < 0:
             return super().compute(o, a)
-        return int(min(self.layers[o[1]][o[0].lower()][a][self.ratio[o[2]] - 1 : self.most[o[2]]]))
+        return self.least(o[0], o[1], a, self.ratio[o[2]], self.most[o[2]])
 
     def moved(self, o: Any, p: Any, i: int, a: int) -> int:
         """The transfer of an operation on ``a`` from its predecessor on ``i``, or the least from elsewhere."""
@@ -64,8 +64,7 @@ class Costs(Shares):
     def spared(self, layer: int, *state: Any, phase: str, low: int, high: int) -> Iterator[Move]:
         """BP or WU of a share that is left out."""
         for a in self.places:
-            ticks = min(self.layers[layer][phase.lower()][a][low - 1 : high])
-            yield state, (0, *self.on([a], [ticks])), ()
+            yield state, (0, *self.on([a], [self.least(phase, layer, a, low, high)])), ()
 
     def update(self, here: int, inner: int | None, c: Any, c2: Any, b: int) -> Iterator[Move]:
         """The WU of a share; ``c2`` is where its loss comes from."""

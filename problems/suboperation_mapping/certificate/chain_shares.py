@@ -57,6 +57,10 @@ class Shares(Graph):
         self.sources_known: dict[Any, list[int]] = {}
         self.rising_known: dict[Any, list[tuple[int, ...] | None]] = {}
 
+    def least(self, phase: str, layer: int, a: int, low: int, high: int) -> int:
+        """What a phase of a share takes, with as many samples as that."""
+        return int(min(self.layers[layer][phase.lower()][a][low - 1 : high]))
+
     def rising(self, c: Any = None) -> list[tuple[int, ...] | None]:
         """Places of shares, of FP or with those ``c`` of FP of BP; ``None`` where alike shares have falling ones.
 

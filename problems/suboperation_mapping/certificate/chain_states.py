@@ -32,7 +32,7 @@ class States(Moves):
                 [[(place[to], self.cost(k, added) if tail else added) for to, added, _ in those] for those in every]
             )
             for state in self.lists[before] if self.counted else ():  # their sums are all that is asked for
-                del self.known[self.twin(k), state]
+                del self.known[self.twin(k), state], self.numbers[self.twin(k), state]
         return self.summed[key]
 
     def reachable(self) -> list[int]:

@@ -100,3 +100,11 @@ def box(name: str) -> Box:
     """The groups of a box, as its name says."""
     groups = (group.replace("x", "-").replace("w", "-").split("-") for group in name.partition(" ")[0].split(","))
     return tuple((int(low), int(high), int(number)) for low, high, number in groups)
+
+
+def limits(name: str) -> list[tuple[int, int, bool]]:
+    """Of each share of a ratio or a box the least and the most samples, and whether it is left out but for work."""
+    if "x" not in name:
+        return [(size, size, False) for size in map(int, name.split(","))]
+    groups = zip(name.split(","), box(name), strict=True)
+    return [(low, high, "w" in group) for group, (low, high, number) in groups for _ in range(number)]
