@@ -127,12 +127,7 @@ class Arrays:
 
     def cost(self, k: int, added: Whole) -> Whole:
         """What moves add to the numbers that have weights, as :meth:`~.chain_moves.Moves.cost`."""
-        few, late = self.m + self.n, self.chain.late
-        if not self.chain.inner(k + 1):
-            return added
-        if not late:
-            return added[:, :few]
-        return np.hstack([added[:, :few], added[:, few : few + late] + added[:, -late:]])
+        return added[:, : self.m + self.chain.timed] if self.chain.inner(k + 1) else added
 
     # ---- states ----
 
@@ -256,8 +251,8 @@ class Arrays:
         if self.chain.counted:
             to = self.number(sorts, chosen)[to]
         full = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
-        if self.chain.late and self.chain.inner(k):
-            full, pairs = self.with_late(full, pairs)
+        if self.chain.waits and self.chain.inner(k):
+            full = self.waiting(full, pairs)
         added = np.concatenate(full, axis=-1) if full else np.zeros((*shape, 0), np.int64)
         if pairs is not None:
             pairs = np.broadcast_to(pairs, (*shape, *pairs.shape[-2:])).reshape(-1, *pairs.shape[-2:])
@@ -267,13 +262,14 @@ class Arrays:
         to = to.reshape(-1).astype(np.int64)
         return Step(sorts, shape[-1], to, added.reshape(to.size, -1), pairs, numbers, exist)
 
-    def with_late(self, parts: list[Whole], pairs: Flags | None) -> tuple[list[Whole], Flags | None]:
-        """As :meth:`~.chain_moves.Moves.with_late`."""
+    def waiting(self, parts: list[Whole], pairs: Flags | None) -> list[Whole]:
+        """As :meth:`~.chain_moves.Moves.waiting`."""
         time, work, since = parts
-        none = np.zeros_like(work)
         if pairs is None:
-            return [time, work, none, since, none + time.min(axis=-1, keepdims=True)], None
-        return [time, work, work, since, none], np.concatenate([pairs, pairs], axis=-1)
+            return [time, work, work * 0 + time.min(axis=-1)[..., None], np.repeat(time, self.n, axis=-1), since]
+        one = pairs.sum(axis=(-2, -1)) == 1
+        own = np.where(pairs, np.where(one[..., None, None], work[..., None, :], time[..., None]), 0)
+        return [time, work, work, own.reshape(*own.shape[:-2], -1), since]
 
     def count(self, sorts: Sorts) -> int:
         """How many states there are."""

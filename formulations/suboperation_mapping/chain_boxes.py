@@ -138,9 +138,9 @@ class Narrowing:
         self.instance, self.params = instance, params
         self.devices, self.work = devices_of(instance, params), work_of(instance)
 
-    def kept(self, groups: Box) -> tuple[Share, ...]:
-        """What a chain has of a box; that of a ratio alone may have more moves."""
-        most = self.params.widest_alone if single(groups) else self.params.widest
+    def kept(self, groups: Box, most: int | None = None) -> tuple[Share, ...]:
+        """What a chain of so many moves has of a box; if that is not said, that of a ratio alone may have more."""
+        most = most or (self.params.widest_alone if single(groups) else self.params.widest)
         return narrowed(groups, self.devices, self.work, most)
 
     def part(self, groups: Box) -> float:

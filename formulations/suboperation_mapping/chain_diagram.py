@@ -85,7 +85,8 @@ class Diagram:
         self.turn = np.searchsorted(self.turns, np.arange(self.last + 1), side="right") - 1  # the last one, by step
         like = np.array(chain.like)
         first = [run[0] for run in chain.runs for _ in run] if chain.counted else chain.shares
-        shared = [np.array(first), *(self.shares + like + n for n in range(0, chain.timed, self.places))]
+        blocks = [0, *([1, *(2 + b for b in first)] if chain.waits else [])]  # of the tail, for each accelerator
+        shared = [np.array(first), *(self.shares + like + n * self.places for n in blocks)]
         shared += [self.few + like + n * self.places for n in range(len(self.turns))]
         self.shared = np.concatenate(shared)  # by weight, which one it is: those of alike ones, where these are counted
         self.first_move = np.cumsum([0, *(len(to) for to, *_ in self.steps)])
@@ -244,8 +245,18 @@ class Diagram:
         pairs = self.pairs[k]
         if pairs is not None:
             since = np.where(pairs[which], labels[rows, 1 : 1 + self.shares, None], NEVER).min(axis=1)
-            new[:, -since.shape[1] :] = np.minimum(new[:, -since.shape[1] :], since)
+            new[:, -self.places :] = np.minimum(new[:, -self.places :], since)
+        if self.chain.waits:
+            self.wait(new)
         return np.column_stack([to[which], new]).astype(np.int64)
+
+    def wait(self, new: Whole) -> None:
+        """As :func:`~.chain_after.waited`."""
+        m, n = self.shares, self.places
+        times, work, every, own, since = np.split(new, [m, m + n, m + 2 * n, self.few], axis=1)
+        soonest = times.min(axis=1)[:, None]
+        np.maximum(every, np.maximum(soonest, work + np.minimum(since, soonest)), out=every)
+        np.maximum(own, np.repeat(times, self.places, axis=1), out=own)
 
     def search(self, bound: int, weighing: Weighing, most: int, budget: Budget) -> int:
         """What labels prove with weights, no more than a bound: 0 if they have too many moves, or too little time."""
@@ -263,27 +274,21 @@ class Diagram:
 
     def busy(self, labels: Whole) -> Whole:
         """When the work of the tail can be done."""
-        k, n = 1 + self.shares, self.chain.timed
-        ends = np.where(labels[:, k : k + n] > 0, labels[:, k : k + n] + labels[:, k + n :], 0)
-        found: Whole = ends.reshape(len(labels), -1, self.places).max(axis=1)
+        work = labels[:, 1 + self.shares : 1 + self.shares + self.places]
+        found: Whole = np.where(work > 0, work + labels[:, -self.places :], 0)
         return found
 
     def weighed(self, k: int, labels: Whole) -> Whole:
         """The numbers of labels that have weights."""
-        few, late = 1 + self.shares + self.places, self.chain.late
-        if not self.chain.inner(k):
-            return labels[:, 1:]
-        if not late:
-            return labels[:, 1:few]
-        soonest = np.minimum(labels[:, -late:], labels[:, 1 : 1 + self.shares].min(axis=1)[:, None])
-        return np.hstack([labels[:, 1:few], labels[:, few : few + late] + soonest])
+        return labels[:, 1 : 1 + self.few] if self.chain.inner(k) else labels[:, 1:]
 
     def ends(self, labels: Whole) -> Whole:
         """The makespan that labels have in the end."""
         if self.turns:
             found: Whole = labels[:, 1] + labels[:, 2:].max(axis=1)
         else:
-            found = np.maximum(labels[:, 1 : 1 + self.shares].max(axis=1), self.busy(labels).max(axis=1))
+            waits = labels[:, 1 + self.shares + self.places : 1 + self.few]
+            found = np.hstack([labels[:, 1 : 1 + self.shares], waits, self.busy(labels)]).max(axis=1)
         return found
 
     def value(self, weighing: Weighing, k: int, labels: Whole) -> Whole:

@@ -32,6 +32,7 @@ from mapgap.formulations.suboperation_mapping.certificate import flat, named, pr
 from mapgap.formulations.suboperation_mapping.chain_boxes import (
     Narrowing,
     Share,
+    done_by,
     kept_of_name,
     name_of_kept,
     shares_of_box,
@@ -106,6 +107,8 @@ class Case:
         What else is done along a chain, before its tree is divided.
     chain : str
         The name of this in the certificate, without what kind of chain it is.
+    wider : tuple of Share
+        What a chain has that is tried when that one is done; nothing if there is none of more work.
     """
 
     def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
@@ -116,6 +119,7 @@ class Case:
         self.opened = False
         self.ascent: Ascent | None = None
         self.chain = ""
+        self.wider: tuple[Share, ...] = ()
         self.parts: list[Case] = []
 
     @property
@@ -192,26 +196,44 @@ class Climb:
         """The case of a name, and the proof that a certificate has of it."""
         kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
-        kept = kept_of_name(case.name) if kind else self.kept_of(case.name)
+        kept = kept_of_name(case.name) if kind else self.kept_of(case.name, min(self.params.first, self.params.widest))
         if kind and "x" in name:
             case.name = named(groups_of(case.name))  # the box, of which the chain has what its own name says
-        if kept:
-            case.ascent = self.along.ascent(kept, self.goal)
-            case.ascent.weights = not single(groups_of(case.name))
-            case.chain = name_of_kept(kept)
+        wider = self.kept_of(case.name)
+        if kept or wider:
+            case.wider = wider if kept and done_by(wider, self.along.work) > done_by(kept, self.along.work) else ()
+            case.ascent, case.chain = self.ascent(case, kept or wider), name_of_kept(kept or wider)
             if kind:
                 case.ascent.bound, case.ascent.kind, case.ascent.proof, case.opened = promise, kind, proof, True
         return case
 
-    def kept_of(self, name: str) -> tuple[Share, ...]:
-        """What a chain has of a case, nothing if it has none."""
+    def ascent(self, case: Case, kept: Sequence[Share]) -> Ascent:
+        """Along a chain of a case; only a ratio of which there is no wider one has a tree."""
+        found = self.along.ascent(kept, self.goal)
+        found.weights = bool(case.wider) or not single(groups_of(case.name))
+        return found
+
+    def widened(self, case: Case) -> bool:
+        """Bound a case along its wider chain, and keep that if it proves more; ``False`` if there is none."""
+        wider, case.wider = case.wider, ()
+        if not wider or case.ascent is None:
+            return False
+        found = self.ascent(case, wider)
+        found.climb(self.budget)
+        if found.bound > case.ascent.bound:
+            case.ascent, case.chain = found, name_of_kept(wider)
+        case.ascent.weights = found.weights
+        return True
+
+    def kept_of(self, name: str, most: int | None = None) -> tuple[Share, ...]:
+        """What a chain of so many moves has of a case, nothing if it has none."""
         if name == ALL or name.endswith((ORDER, APART)) or not self.chained:
             return ()
         groups = groups_of(name)
         if self.cutter is None:
             return shares_of_box(groups) if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
         later = "x" in name and single(groups) and self.enough(groups)  # the ratio has it
-        return () if later else self.along.kept(groups)
+        return () if later else self.along.kept(groups, most)
 
     @cached_property
     def chained(self) -> bool:
@@ -227,7 +249,7 @@ class Climb:
         # Where nothing is fused there is no cutter, and the program of a ratio is quicker than a long chain.
         if case.ascent is not None and (leaf.solved or self.cutter is not None):
             self.asked += 1
-            if case.ascent.climb(self.budget):
+            if case.ascent.climb(self.budget) or self.widened(case):
                 return True
         if self.bounded_along(case.name):
             return False

@@ -202,7 +202,9 @@ class Certificate(Chains):
         Programs that a climb keeps with their bases.
     enough : float
         Part of the work that a chain has at least of a box, or its program is asked as well.
-    widest, widest_alone : int
+    first : int
+        Moves of a chain that is tried first, of a box or of a ratio.
+    labels, widest, widest_alone : int
         As those of :class:`Chains`, but a climb has the time for more.
     """
 
@@ -215,6 +217,8 @@ class Certificate(Chains):
     orders: int = 20_000
     kept: int = 40
     enough: float = 0.8
+    first: int = 80_000
+    labels: int = 50_000
     widest: int = 340_000
     widest_alone: int = 600_000
 

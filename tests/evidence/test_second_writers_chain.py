@@ -19,7 +19,7 @@ from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import cases, chain_labels, chain_shares, partitions
+from mapgap.problems.suboperation_mapping.certificate import cases, chain_after, chain_labels, chain_shares, partitions
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_path import Path as Steps
@@ -41,7 +41,7 @@ def second(name):
 SECOND = second("suboperation_chain")
 
 
-def drawn(seed, layers=(2, 7), batch=(1, 4)):
+def drawn(seed, layers=(2, 7), batch=(1, 4), tails=(0, 0, 1, 2, 3)):
     """Mostly split and fused layers in turns, with a tail, skips and branches; ticks up to 3, 10^3 or 10^6; any medium.
 
     DRAM never binds.
@@ -57,7 +57,7 @@ def drawn(seed, layers=(2, 7), batch=(1, 4)):
         return rng.choice([0, 1, 7, scale // 10, scale])
 
     found = []
-    count, tail = rng.randint(*layers), rng.choice([0, 0, 1, 2, 3])
+    count, tail = rng.randint(*layers), rng.choice(tails)
     for i in range(count):
         alternate = "fused" if i and found[-1]["kind"] == "split" else "split"
         kind = rng.choice(["fused", "split"]) if i and rng.random() < 0.12 else alternate
@@ -115,7 +115,7 @@ def optimum(data, ratio):
     return found.claimed if found.status is Status.OPTIMAL else pytest.skip("no optimum")
 
 
-def diagram_of(data, ratio, kind=CHAIN, most=(), out=()):
+def diagram_of(data, ratio, kind=CHAIN, most=(), out=(), small=250):
     """Where there is one, which both checkers know, and it is small."""
     try:
         found = Chain(data, ratio, kind, most, out)
@@ -123,7 +123,7 @@ def diagram_of(data, ratio, kind=CHAIN, most=(), out=()):
         with pytest.raises(ValueError, match=r"in a row|begins with a fused"):
             SECOND.Path(data, ratio)
         pytest.skip("no chain")
-    return Diagram(found) if sum(map(len, found.states())) < 250 else pytest.skip("too many states")
+    return Diagram(found) if sum(map(len, found.states())) < small else pytest.skip("too many states")
 
 
 def proofs_of(diagram, best):
@@ -163,6 +163,22 @@ def test_verdicts_of_random_networks(seed, kind):
             other = damaged(rng, proof)
             verdict(data, ratio, bound, other, kind)
             assert not verdict(data, ratio, best + 1, other, kind)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("seed", [*seeds(3, 100), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
+@pytest.mark.parametrize("kind", [CHAIN, COUNTED])
+def test_verdicts_where_nothing_is_fused(seed, kind):
+    """No more than the optimum is proven of shares that wait for each other, whatever the weights."""
+    instance, rng = drawn(seed, (3, 5), (2, 3), tails=[5])
+    data = with_equal_accelerators(instance.to_json(), rng) if seed % 2 else instance.to_json()
+    ratio = (instance.batch - 1, 1)[: len(instance.accelerators)]
+    diagram, best = diagram_of(data, ratio, kind, small=2000), optimum(data, ratio)
+    for bound, proof in proofs_of(diagram, best):
+        assert verdict(data, ratio, bound, json.loads(json.dumps(proof)), kind)
+        assert not verdict(data, ratio, best + 1, proof, kind)
+        other = damaged(rng, json.loads(json.dumps(proof)))
+        assert not verdict(data, ratio, best + 1, other, kind)
 
 
 @pytest.mark.parametrize("seed", seeds(4, 200))
@@ -471,7 +487,8 @@ def same_where_shares_are_counted(seeds=16):
             bound = found.value // UNIT
             proof = {"weights": [[0, found.weighing.runs]], "grid": [1] * len(chain.steps)}
             assert verdict(data, (1, 1), bound, proof, COUNTED)
-            assert not verdict(data, (1, 1), bound + 1, proof, COUNTED)
+            # Where nothing is fused a label is worth more than the sum of its costs.
+            assert chain.fold is None or not verdict(data, (1, 1), bound + 1, proof, COUNTED)
 
 
 def test_counted_shares_are_those_of_both_checkers():
@@ -562,7 +579,46 @@ GONE = {
 }
 
 
+def same_where_shares_wait(seeds=10):
+    """Nothing is fused; two shares, two accelerators."""
+    for seed in range(seeds):
+        data, *_ = unlike(seed, (0, 2))
+        bound, proof = turning_point(data, (2, 1))
+        assert verdict(data, (2, 1), bound, proof)
+        assert not verdict(data, (2, 1), bound + 1, proof)
+
+
+def test_shares_wait_for_the_same():
+    same_where_shares_wait()
+
+
+def late_fp(self, after, added, pairs):
+    """As if all FP were as long as the longest."""
+    d = len(self.shares)
+    same = after, (*(max(added[:d]) for _ in range(d)), *added[d:]), pairs
+    to, found, pairs = WAITING(self, *(same if not pairs else (after, added, pairs)))
+    return to, (*added[:d], *found[d:]), pairs
+
+
+WAITING, WAITED = Chain.waiting, chain_after.waited
+IMPATIENT = {
+    "no share waits": (chain_after, "waited", lambda _, label: tuple(label)),
+    "FP is as long as that of the other share": (Chain, "waiting", late_fp),
+    "a tick more on the first accelerator": (
+        chain_after,
+        "waited",
+        lambda chain, label: tuple(x + (j == 4) for j, x in enumerate(WAITED(chain, label))),
+    ),
+    "a tick less of the first share": (
+        chain_after,
+        "waited",
+        lambda chain, label: tuple(x - (j == 6) for j, x in enumerate(WAITED(chain, label))),
+    ),
+}
+
+
 MUTANTS = {
+    **{name: (same_where_shares_wait, *change) for name, change in IMPATIENT.items()},
     **{name: (same_where_shares_are_left_out, *change) for name, change in GONE.items()},
     **{name: (same_with_any_order, *change) for name, change in UNFIT.items()},
     **{name: (same_where_shares_are_counted, *change) for name, change in MISCOUNTED.items()},

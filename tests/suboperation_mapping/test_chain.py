@@ -31,6 +31,7 @@ from mapgap.formulations.suboperation_mapping.climb import climb, groups_of
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_after import makespan, moved
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -130,6 +131,61 @@ def test_updates_run_beside_what_comes_next():
     assert best(data, (1,), 18 * WORK) == 18 * WORK
     assert best(data, (1,), 19 * WORK) <= 18 * WORK + 10
     assert 18 * WORK <= proven(data) <= 18 * WORK + 10
+
+
+def placed(data, fp, bp, wu):
+    """What the label of a chain proves in the end of two shares of a sample; places by layer and share."""
+    chain = Chain(data, (1, 1))
+    label, state = chain.start(), chain.origin
+    for k, step in enumerate(chain.steps):
+        layer, ways = step.args[1], chain.moves(k, state)
+        if step.func is Chain.update:
+            move = ways[wu[layer][step.keywords["b"]]]
+        else:
+            part, places = (0, fp) if step.func is Chain.spread_alone else (1, bp)
+            move = next(way for way in ways if way[0][part] == places[layer])
+        label, state = moved(chain, label, move), move[0]
+    return makespan(chain, label)
+
+
+def without_transfers(data):
+    for layer in data["layers"]:
+        layer |= dict.fromkeys(("network_input_bytes", "output_bytes", "weight_bytes"), 0)
+        layer["inputs"] = [{**edge, "bytes": 0} for edge in layer["inputs"]]
+    return data
+
+
+def test_an_early_operation_does_not_fill_the_time_till_the_next_one():
+    """Three layers, nothing fused: FP 1, 4, 3; BP of the last two 6, 5; WU 2, 3, 2. Two shares on A and B.
+
+    A has FP of the first layer of one share, and of the second layer; B has all others. It begins with FP of the
+    other share, but nothing else can start there before 1 + 4 = 5. Then two FP of 3, BP of 11 and WU of 7 are left, 42
+    in all: 47 is the end, which is that of a schedule that takes one share after the other.
+    """
+    data = without_transfers(
+        network(
+            [
+                ("split", WORK, 0, 2 * WORK),
+                ("split", 4 * WORK, 6 * WORK, 3 * WORK),
+                ("split", 3 * WORK, 5 * WORK, 2 * WORK),
+            ]
+        )
+    )
+    on_b = (1, 1)
+    assert placed(data, [(0, 1), (0, 0), on_b], [(), on_b, on_b], [on_b] * 3) == 47 * WORK
+
+
+def test_work_after_the_fp_of_one_share_waits_for_that_though_another_one_has_ended():
+    """Two layers, nothing fused. On B: FP 1, BP 5, WU 2 and 3; on A: FP 10. FP of one share is on A, all else on B.
+
+    The share on B has done all there at 1 + 1 + 5 + 2 + 3 = 12. The FP of the other one end at 20; then come BP and WU
+    of it, 10 in all, till 30.
+    """
+    data = without_transfers(network([("split", WORK, 0, 2 * WORK), ("split", WORK, 5 * WORK, 3 * WORK)]))
+    for layer in data["layers"]:
+        layer["fp"][0] = [10 * k * WORK for k in (1, 2)]
+    on_b = (1, 1)
+    assert placed(data, [(0, 1), (0, 1)], [(), on_b], [on_b] * 2) == 30 * WORK
 
 
 def test_halves_of_a_network_on_two_accelerators_are_not_mixed():
@@ -601,6 +657,7 @@ def test_a_climb_goes_on_from_any_certificate_of_another(seed):
             widest_alone=rng.choice([64, 300, 80_000]),
             enough=rng.choice([0.0, 0.85]),
             told_apart=rng.choice([0, 3]),
+            first=rng.choice([16, 64, 80_000]),
         )
         known = climb(data, plan, Budget(5.0).start(), known, params) or known
         if known is not None:

@@ -11,11 +11,16 @@ last fused one (the *tail*), then, layer by layer towards the input, at what enc
 A fused operation separates what comes before it from what comes after it. So ``D`` grows by the time of FP, which is
 that of the accelerator with most to do in it, and by that of BP; ``E[a]`` grows by the work of BP and WU on ``a``,
 which cannot start before, and falls by the time of BP, but not below 0. No makespan is below ``D + max E``. In the tail
-shares do not wait for each other: a label has a ``D`` for each, then the work on each accelerator, then the time before
+shares do not wait for each other: a label has a ``D`` for each, then the work on each accelerator, last the time before
 which nothing starts there, counted for every operation from the start of FP of its own share. Nothing at all starts at
-2^60, and later as this is passed on outwards; so no makespan may be that large. Where nothing is fused, all is tail.
-Then work and start of BP and WU are counted apart as well: they come after all FP of their own share, so an accelerator
-that did its FP may have to wait for them.
+2^60, and later as this is passed on outwards; so no makespan may be that large.
+
+Where nothing is fused, all is tail, and shares wait for each other. Then a label has times as well, from the start of
+the first FP, before which an accelerator has not done some of its work: ``F[a]`` of any share, ``F[b, a]`` of BP and WU
+of one. Outwards both grow by the time of FP, that of the share, or the least one; and by the work of BP and WU on the
+accelerator, all or that of the share. This cannot start before the ``D`` of the share, so ``F[b, a]`` is no less than
+that, and ``F[a]`` no less than the least one. Nor is ``F[a]`` less than all work there after its start, or after the
+least ``D`` if that is sooner: then work that is added outwards comes after this time, too.
 
 A step decides a place or some, which are part of the *state* as long as a cost depends on them. Costs are those of
 :mod:`~.graph`, with all transfers along the path; others are left out but for those of :mod:`~.chain_shortcuts`. A
@@ -43,7 +48,6 @@ they have. So a cost is what it is in any schedule with these numbers, or less.
 
 from __future__ import annotations
 
-from operator import add
 from typing import Any
 
 from .chain_costs import NEVER, Label
@@ -56,15 +60,7 @@ class Chain(States):
 
     def start(self) -> Label:
         """The label of nothing, in the tail."""
-        return (*(0 for _ in self.shares), *(0 for _ in range(self.timed)), *(NEVER for _ in range(self.timed)))
-
-    def weighed(self, k: int, label: Label) -> Label:
-        """The numbers of a label that have weights; the work after FP begins no sooner than what is added to it."""
-        if not self.late or not self.inner(k):
-            return label
-        few, soonest = len(self.shares) + len(self.places), min(label[: len(self.shares)])
-        starts = (min(start, soonest) for start in label[-self.late :])
-        return (*label[:few], *map(add, label[few:], starts))
+        return (*(0 for _ in self.shares), *(0 for _ in range(self.timed)), *(NEVER for _ in self.places))
 
 
 def along(instance: dict[str, Any], name: str) -> Chain:

@@ -17,31 +17,9 @@ from operator import le
 from typing import Any
 
 from .chain import Chain
-from .chain_costs import Label, Move, State
+from .chain_after import folded, makespan, moved
+from .chain_costs import Label, State
 from .chain_weights import UNIT, Weights, weighted
-
-
-def folded(chain: Chain, label: Label) -> Label:
-    """A label of the tail as one of what is inside a fused layer."""
-    longest, ends = max(label[: len(chain.shares)]), busy(chain, label)
-    return (longest, *(max(0, end - longest) for end in ends))
-
-
-def busy(chain: Chain, label: Label) -> list[int]:
-    """When the work of the tail can be done, on each accelerator."""
-    k, n = len(chain.shares), chain.timed
-    ends = [work and work + since for work, since in zip(label[k : k + n], label[k + n :], strict=True)]
-    return [max(ends[a :: len(chain.places)]) for a in chain.places]
-
-
-def moved(chain: Chain, label: Label, move: Move) -> Label:
-    """The label after a move."""
-    _, added, pairs = move
-    new = [max(0, x + y) for x, y in zip(label, added, strict=True)]
-    for b, a in pairs:
-        j = a - chain.timed
-        new[j] = min(new[j], label[b])
-    return tuple(new)
 
 
 def undominated(labels: Iterable[Label]) -> list[Label]:
@@ -99,14 +77,12 @@ def left(chain: Chain, bound: int, proof: Any) -> str | None:
                 limits = [(row, UNIT * bound - rest[move[0]]) for row, rest in ready]
                 for label in those:
                     new = folded(chain, label) if k == chain.fold else moved(chain, label, move)
-                    numbers = chain.weighed(k + 1, new)
-                    if all(weighted(w, numbers) < limit for w, limit in limits):
+                    if all(weighted(w, new) < limit for w, limit in limits):
                         found.setdefault(move[0], []).append((new[0], *(x // g * g for x in new[1:])))
         if chain.counted and found:
             return "a label is left where shares are counted"
         labels = {state: undominated(those) for state, those in found.items()}
     for label in (label for those in labels.values() for label in those):
-        ends = (*label[: len(chain.shares)], *busy(chain, label)) if chain.inner(last) else (label[0] + max(label[1:]),)
-        if max(ends) < bound:
+        if makespan(chain, label) < bound:
             return f"a label is left: {label}"
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from operator import add
 from typing import Any, Self
 
 from .chain_costs import Label, Move, State
@@ -22,27 +21,28 @@ class Moves(Shortcuts):
         self.numbers: dict[Any, list[int]] = {}  # of those moves
         self.chosen: dict[int, tuple[tuple[int, bool], ...]] = {}  # by step the moves that it has, or has not
         self.first, self.numbered = dict[int, int](), dict[str, int]()
-        self.late = len(self.places) if self.fold is None else 0  # numbers of a label for the work after FP
-        self.timed = len(self.places) + self.late  # its starts
+        self.waits = (1 + len(self.shares)) * len(self.places) if self.fold is None else 0  # how many F a label has
+        self.timed = len(self.places) + self.waits  # and work
 
     def inner(self, k: int) -> bool:
         """Whether labels before a step are those of the tail."""
         return self.fold is None or k <= self.fold
 
-    def with_late(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
-        """A move that adds to the work after FP as well; one of FP has no pairs."""
+    def waiting(self, after: State, added: Label, pairs: tuple[tuple[int, int], ...]) -> Move:
+        """A move that adds to ``F`` as well: the time of FP, which has no pairs, and work of BP and WU."""
         d, n = len(self.shares), len(self.places)
         time, work, since = added[:d], added[d : d + n], added[d + n :]
-        late, later = (work, 0) if pairs else ([0 for _ in work], min(time))
-        both = *pairs, *((b, n + a) for b, a in pairs)
-        return after, (*time, *work, *late, *since, *(later for _ in work)), both
+        if not pairs:
+            every, own = (min(time),) * n, [t for t in time for _ in work]
+        else:
+            every, own = work, [0] * (d * n)
+            for b, a in pairs:
+                own[b * n + a] = work[a] if len(pairs) == 1 else time[b]
+        return after, (*time, *work, *every, *own, *since), pairs
 
     def cost(self, k: int, added: Label) -> Label:
         """What a move adds to the numbers that have weights."""
-        if not self.inner(k + 1):
-            return added
-        few = len(self.shares) + len(self.places)
-        return (*added[:few], *map(add, added[few:][: self.late], added[len(added) - self.late :]))
+        return added[: len(self.shares) + self.timed] if self.inner(k + 1) else added
 
     def every(self, k: int, state: State) -> list[Move]:
         """The moves of a state, chosen or not."""
@@ -58,7 +58,7 @@ class Moves(Shortcuts):
                 moves = [move for move in found if move]
                 if self.counted:
                     moves = [(self.names.get(to) or self.named(to), added, pairs) for to, added, pairs in moves]
-                self.known[key] = [self.with_late(*move) for move in moves] if self.late else moves
+                self.known[key] = [self.waiting(*move) for move in moves] if self.waits else moves
                 self.numbers[key] = [j for j, move in enumerate(found) if move]
         return self.known[key]
 

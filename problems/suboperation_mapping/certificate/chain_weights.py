@@ -7,9 +7,7 @@ after a move is no less than its sum with the cost, and not negative. In the tai
 have none. Where it ends, ``E`` is at least the work less the largest ``D``: so weights of work are at most those of
 ``E`` after it, and those of the ``D`` add up to what they leave of 1.
 
-Where nothing is fused, work of BP and WU has weights, too, together with its start, or that of the next one if this is
-sooner: BP and WU of a share come after its ``D``, so no later one starts before the least ``D``. Work only grows, and
-so does that start, by the shortest FP of a layer.
+Where nothing is fused, ``F`` have weights, too: after a move they are no less than their sums with the cost.
 
 Where shares are counted, equal accelerators have equal weights, and so have alike shares: then states that differ in
 names only lead to the same sums.
@@ -34,7 +32,7 @@ class Weights:
     """What labels of a state lead to, from a step on; refuses weights that prove nothing."""
 
     def __init__(self, chain: Chain, first: int, runs: Sequence[Sequence[int]]) -> None:
-        self.first, last = first, len(chain.steps)
+        self.first, last, n = first, len(chain.steps), len(chain.places)
         starts = [run[0] for run in runs]
         if starts[0] != first or starts != sorted({*starts}) or starts[-1] > last:
             raise ValueError("weights of a step are missing")
@@ -43,7 +41,7 @@ class Weights:
         ]
         for k, w in enumerate(rows, first):
             if (
-                len(w) != (len(chain.shares) + chain.timed if chain.inner(k) else 1 + len(chain.places))
+                len(w) != (len(chain.shares) + chain.timed if chain.inner(k) else 1 + n)
                 or min(w) < 0
                 or {*map(type, w)} != {int}
             ):
@@ -51,12 +49,16 @@ class Weights:
             for j in range(len(chain.shares) if chain.inner(k) else 1, len(w), len(chain.like)):
                 if any(w[j + a] != w[j + q] for a, q in enumerate(chain.like)):
                     raise ValueError("equal accelerators of different weights")
-            if chain.counted and chain.inner(k) and any(w[b] != w[b + 1] for b in chain.alike_shares):
+            of_shares = [(b, b + 1) for b in chain.alike_shares] if chain.counted and chain.inner(k) else []
+            if chain.waits:
+                few = len(chain.shares) + 2 * n
+                of_shares += [(few + b * n + a, few + c * n + a) for b, c in of_shares for a in chain.places]
+            if any(w[i] != w[j] for i, j in of_shares):
                 raise ValueError("alike shares of different weights")
             if not chain.inner(k) and w[0] != UNIT:
                 raise ValueError("a weight of D that is not 1")
             if k > first and (k - 1 == chain.fold or any(x > y for x, y in zip(rows[k - first - 1], w, strict=True))):
-                before, n = rows[k - first - 1], len(chain.places)
+                before = rows[k - first - 1]
                 if k - 1 != chain.fold or sum(before) > UNIT or any(map(int.__gt__, before[-n:], w[-n:])):
                     raise ValueError("a weight that falls")
         if sum(rows[-1]) > UNIT * (1 if chain.fold is None else 2):

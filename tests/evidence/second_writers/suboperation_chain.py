@@ -6,7 +6,8 @@ places that are kept. What is known by then is one of two things.
 In the tail, behind the last fused layer of the path (:class:`Apart`), shares do not wait for each other. Time runs, for
 each share, from when its outermost FP has read what it reads: ``passed`` is what lies between that and the end of its
 innermost finished BP, ``work`` what each accelerator has to do, ``since`` when it can begin. Where nothing is fused
-the same is also known of BP and WU alone: they come after all FP of their share. Around that
+there is a ``finish`` of accelerators as well, of all shares and of each, from the first FP of these: whatever BP or WU
+comes further out begins after what has ``passed``, and on any accelerator one does after the other. Around that
 (:class:`Together`) every fused operation is a wall: ``front`` lies before all that is known, ``passed`` after it, and
 what has not been done by then, on each accelerator, is left to be done. Both only ever say too little, never too much.
 What a fused layer reads from one that is not the next of the path is left out, or with *shortcuts* it is not, as long
@@ -46,26 +47,34 @@ class Apart(NamedTuple):
     work: list[int]
     later: list[int | None]
     begun: tuple[tuple[int, int], ...] = ()  # shares and accelerators: this one begins when that share is so far
+    of_shares: tuple[list[int], ...] = ()  # by share, work by accelerator that begins then
+
+    def finish(self) -> list[list[int]]:
+        """What it adds to the finish of accelerators: of all shares, then of each. FP puts off what follows it."""
+        if self.begun:
+            return [self.work, *self.of_shares]
+        return [[wait] * len(self.work) for wait in (min(self.passed), *self.passed)]
 
     def price(self, weights: Label) -> int:
         numbers = [*self.passed, *self.work]
-        if len(weights) > len(numbers):  # FP puts off what follows it, in every share
-            numbers += self.work if self.begun else [min(self.passed)] * len(self.work)
+        if len(weights) > len(numbers):
+            numbers += chain(*self.finish())
         return sum(w * x for w, x in zip(weights, numbers, strict=True))
 
     def after(self, label: Label) -> Label:
         k, n = len(self.passed), len(self.work)
-        twice = len(label) > k + 2 * n
-        longer = [*self.passed, *self.work]
-        late = list(self.later)
-        if twice:
-            longer += self.work if self.begun else [0] * n
-            late += [0 if self.begun else min(self.passed)] * n
-        begins = [0 if more is None else old + more for old, more in zip(label[len(longer) :], late, strict=True)]
+        passed, work = ([*map(int.__add__, old, new)] for old, new in ((label, self.passed), (label[k:], self.work)))
+        begins = [0 if more is None else old + more for old, more in zip(label[-n:], self.later, strict=True)]
         for b, a in self.begun:
-            for j in (a, n + a)[: 1 + twice]:
-                begins[j] = min(begins[j], label[b])
-        return (*map(int.__add__, label, longer), *begins)
+            begins[a] = min(begins[a], label[b])
+        if len(label) == k + 2 * n:
+            return (*passed, *work, *begins)
+        first = min(passed)
+        rows = [label[begin:][:n] for begin in range(k + n, len(label) - n, n)]
+        rows = [tuple(map(int.__add__, row, added)) for row, added in zip(rows, self.finish(), strict=True)]
+        every = [max(x, min(first, begin) + load) for x, begin, load in zip(rows[0], begins, work, strict=True)]
+        own = [max(x, wait) for row, wait in zip(rows[1:], passed, strict=True) for x in row]
+        return (*passed, *work, *(max(x, first) for x in every), *own, *begins)
 
 
 class Together(NamedTuple):
@@ -319,7 +328,8 @@ class Path:
 
     def apart_update(self, where: Where, o: Operation, loss: list[Operation]) -> Apart:
         work = self.loads(where, {o: self.updating(o, where, *loss)})
-        return Apart([0] * len(self.ratio), work, [0 for _ in self.everywhere], ((o[2], where[o]),))
+        of_shares = tuple(work if b == o[2] else [0 for _ in work] for b in range(len(self.ratio)))
+        return Apart([0] * len(self.ratio), work, [0 for _ in self.everywhere], ((o[2], where[o]),), of_shares)
 
     def backward(self, where: Where, i: int, inner: int | None) -> dict[Operation, int]:
         own = self.parts("BP", i)
@@ -334,7 +344,8 @@ class Path:
     def apart_backward(self, where: Where, i: int, inner: int | None) -> Apart:
         time = self.backward(where, i, inner)
         begun = tuple((o[2], where[o]) for o in time)
-        return Apart(list(time.values()), self.loads(where, time), [0 for _ in self.everywhere], begun)
+        of_shares = tuple(self.loads(where, {o: ticks}) for o, ticks in time.items())
+        return Apart(list(time.values()), self.loads(where, time), [0 for _ in self.everywhere], begun, of_shares)
 
     def tail_reads(self, where: Where, fused: int, inner: int | None) -> Apart:
         if inner is None:
@@ -500,26 +511,18 @@ class Walk:
         return (longest, *(max(0, end - longest) for end in self.busy(label)))
 
     def kinds(self) -> int:
-        """Of work in the tail: all of it, and BP and WU alone where nothing is fused."""
-        return 2 if self.path.fold < 0 else 1
-
-    def numbers(self, label: Label) -> Label:
-        """What has weights; BP and WU that are still to come begin no sooner than the first share is so far."""
-        k, n = self.shares, self.accelerators
-        if self.path.fold >= 0:
-            return label
-        starts = [min(since, *label[:k]) for since in label[k + 3 * n :]]
-        return (*label[: k + n], *map(int.__add__, label[k + n : k + 2 * n], starts))
+        """Of what is known in the tail of accelerators and has weights: work, and where nothing is fused all finish."""
+        return 2 + self.shares if self.path.fold < 0 else 1
 
     def busy(self, label: Label) -> list[int]:
-        each = self.kinds() * self.accelerators
-        work, since = label[self.shares :][:each], label[self.shares + each :]
-        ends = [x + y if x else 0 for x, y in zip(work, since, strict=True)]
-        return [max(ends[a :: self.accelerators]) for a in range(self.accelerators)]
+        work, since = label[self.shares :][: self.accelerators], label[-self.accelerators :]
+        return [x + y if x else 0 for x, y in zip(work, since, strict=True)]
 
     def makespan(self, label: Label) -> int:
         if self.apart(self.count):
-            return max(*label[: self.shares], *self.busy(label))
+            return max(
+                *label[: self.shares], *label[self.shares + self.accelerators : -self.accelerators], *self.busy(label)
+            )
         return label[0] + max(label[1:])
 
 
@@ -538,6 +541,9 @@ def checked_weights(walk: Walk, first: int, runs: Any) -> dict[int, Label]:
         shares = walk.shares if walk.apart(k) else 0
         if walk.path.counted and any(found[k][b] != found[k][run[0]] for run in walk.path.runs for b in run if shares):
             raise ValueError("other weights of shares that are alike")
+        own = [found[k][-(walk.shares - b) * walk.accelerators :][: walk.accelerators] for b in range(walk.shares)]
+        if several > 1 and walk.path.counted and any(own[b] != own[run[0]] for run in walk.path.runs for b in run):
+            raise ValueError("other weights of what shares that are alike have finished")
         for begin in range(shares or 1, len(found[k]) if walk.path.counted else 0, walk.accelerators):
             if any(found[k][begin + a] != found[k][begin + b[0]] for a, b in enumerate(walk.path.namesakes)):
                 raise ValueError("other weights of accelerators that are alike")
@@ -614,16 +620,15 @@ def leaf(walk: Walk, bound: int, proof: Any) -> str | None:
     if len(proof["grid"]) != walk.count or any(type(g) is not int or g < 1 for g in proof["grid"]):
         return "a grid that is none"
     each = walk.kinds() * walk.accelerators
-    start = (0,) * (walk.shares + each) + (NEVER,) * each
+    start = (0,) * (walk.shares + each) + (NEVER,) * walk.accelerators
     labels: dict[Label, set[Label]] = {(): {start}}
     for k, grid in enumerate(proof["grid"]):
         found: dict[Label, set[Label]] = {}
         for state, those in labels.items():
             for (to, effect), label in product(walk.moves[k][state], those):
                 new = walk.folded(label) if effect is None else effect.after(label)
-                numbers = walk.numbers(new) if walk.apart(k + 1) else new
                 values = [
-                    sum(x * y for x, y in zip(w[k + 1], numbers, strict=False)) + r[k + 1][to]
+                    sum(x * y for x, y in zip(w[k + 1], new, strict=False)) + r[k + 1][to]
                     for w, r in zip(weights, rest, strict=True)
                     if k + 1 in w
                 ]
