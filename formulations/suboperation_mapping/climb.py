@@ -6,7 +6,8 @@ has multipliers of rows, which prove a bound in whole numbers, so that nothing i
 the weakest leaf of the weakest case is solved, then divided; after some divisions the case gets *parts*, programs that
 together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
 better of both, so more work never proves less; the certificate has its leaves where they are enough. Boxes are bounded
-along chains first (:mod:`~.chain_boxes`), and have no program where a chain has ``enough`` of them.
+along chains first (:mod:`~.chain_boxes`), of few moves and then of more, and have no program where a chain has
+``enough`` of them.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
 of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`); but of more than

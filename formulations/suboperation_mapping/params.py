@@ -220,7 +220,7 @@ class Certificate(Chains):
     first: int = 80_000
     labels: int = 50_000
     widest: int = 340_000
-    widest_alone: int = 600_000
+    widest_alone: int = 1_400_000
 
 
 @dataclass(frozen=True)

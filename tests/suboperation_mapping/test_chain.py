@@ -27,12 +27,12 @@ from mapgap.formulations.suboperation_mapping.chain_diagram import ODD, Diagram,
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
-from mapgap.formulations.suboperation_mapping.climb import climb, groups_of
+from mapgap.formulations.suboperation_mapping.climb import Climb, climb, groups_of
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain, along
 from mapgap.problems.suboperation_mapping.certificate.chain_after import makespan, moved
-from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived, undominated
 from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
@@ -641,6 +641,26 @@ def test_four_accelerators_have_boxes_along_chains():
     check({"schema": 1, "instance": data, "bound": more, "proof": proof})
 
 
+def test_a_box_is_bounded_along_few_moves_first():
+    """Then along more, which is kept if it proves more; then there is nothing else to do along a chain."""
+    rng = random.Random(7)
+    layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 500, 500, 0)] * 2
+    data = network(layers, 4, 5, 10**8)
+    search = Climb(data, 10**9, Budget(60.0).start(), Certificate(first=64, widest=5000, enough=0.0), (0, {}))
+    few, more = search.kept_of("2-3x1,1-1x2", 64), search.kept_of("2-3x1,1-1x2")
+    assert done_by(few, search.along.work) < done_by(more, search.along.work)
+    case = search.case("2-3x1,1-1x2", 0)
+    assert case.chain == name_of_kept(few)
+    assert search.work(case)
+    first = case.own
+    assert search.work(case)
+    assert case.own > first
+    assert case.chain == name_of_kept(more)
+    assert not case.wider
+    name = case.chain + case.ascent.kind
+    assert outlived(along(data, name), case.own, case.ascent.proof) is None
+
+
 @pytest.mark.parametrize("seed", seeds(3, 120))
 def test_a_climb_goes_on_from_any_certificate_of_another(seed):
     """Whatever shares their chains leave out, and however soon they end; samples take up to 10^6 ticks."""
@@ -662,6 +682,21 @@ def test_a_climb_goes_on_from_any_certificate_of_another(seed):
         known = climb(data, plan, Budget(5.0).start(), known, params) or known
         if known is not None:
             check({"schema": 1, "instance": data, "bound": known[0], "proof": json.loads(json.dumps(known[1]))})
+
+
+@pytest.mark.parametrize("seed", seeds(10, 200))
+def test_labels_that_are_left_are_those_that_no_other_one_dominates(seed):
+    """By comparing all pairs; of 3 to 8 numbers, with ties and twins."""
+    rng = random.Random(seed)
+    numbers, most = rng.randint(3, 8), rng.choice([2, 5, 10**6])
+    labels = [tuple(rng.randint(0, most) for _ in range(numbers)) for _ in range(rng.randint(1, 60))]
+    labels += rng.sample(labels, 1)
+    best = {x for x in labels if not any(y != x and all(a <= b for a, b in zip(y, x, strict=True)) for y in labels)}
+    assert undominated(labels) == sorted(best)
+
+
+def test_nothing_is_left_of_no_labels():
+    assert undominated([]) == []
 
 
 @pytest.mark.parametrize("seed", seeds(10, 200))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from operator import le
+from itertools import groupby
 from typing import Any
 
 from .chain import Chain
@@ -23,23 +23,33 @@ from .chain_weights import UNIT, Weights, weighted
 
 
 def undominated(labels: Iterable[Label]) -> list[Label]:
-    """One by one in rising order, so that what dominates a label comes before it."""
+    """Those that no other one dominates, as it is no larger in any number; in rising order."""
+    every = sorted({*labels})
+    if every and len(every[0]) == 3:
+        return below_stairs(every)
+    below = [(1 << len(every)) - 1 for _ in every]  # of each, bits of those that may dominate it
+    for numbers in zip(*every, strict=True):
+        here = 0
+        for _, equal in groupby(sorted(range(len(every)), key=numbers.__getitem__), numbers.__getitem__):
+            those = [*equal]
+            for i in those:
+                here |= 1 << i
+            for i in those:
+                below[i] &= here
+    return [label for i, label in enumerate(every) if below[i] == 1 << i]
+
+
+def below_stairs(labels: Iterable[Label]) -> list[Label]:
+    """The same of three numbers, of which the first one rises: what dominates a label comes before it."""
     found: list[Label] = []
-    stairs: list[tuple[int, int]] = []  # of the last two numbers of three, the first one rising, the second one falling
-    for label in sorted({*labels}):
-        if len(label) == 3:
-            x, y = label[1:]
-            k = bisect_right(stairs, (x, y))
-            if k and stairs[k - 1][1] <= y:
-                continue
-            end = next((j for j in range(k, len(stairs)) if stairs[j][1] < y), len(stairs))
-            stairs[k:end] = [(x, y)]
-        elif len(label) == 4:
-            _, x, y, z = label
-            if any(a <= x and b <= y and c <= z for _, a, b, c in found):
-                continue
-        elif any(all(map(le, other, label)) for other in found):
+    stairs: list[tuple[int, int]] = []  # of the last two numbers, the first one rising, the second one falling
+    for label in labels:
+        x, y = label[1:]
+        k = bisect_right(stairs, (x, y))
+        if k and stairs[k - 1][1] <= y:
             continue
+        end = next((j for j in range(k, len(stairs)) if stairs[j][1] < y), len(stairs))
+        stairs[k:end] = [(x, y)]
         found.append(label)
     return found
 
