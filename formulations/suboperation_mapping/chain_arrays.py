@@ -127,7 +127,7 @@ class Arrays:
 
     def cost(self, k: int, added: Whole) -> Whole:
         """What moves add to the numbers that have weights, as :meth:`~.chain_moves.Moves.cost`."""
-        return added[:, : self.m + self.chain.timed] if self.chain.inner(k + 1) else added
+        return added[:, : self.chain.weighed] if self.chain.inner(k + 1) else added
 
     # ---- states ----
 

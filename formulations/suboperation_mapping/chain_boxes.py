@@ -139,9 +139,9 @@ class Narrowing:
         self.devices, self.work = devices_of(instance, params), work_of(instance)
 
     def kept(self, groups: Box, most: int | None = None) -> tuple[Share, ...]:
-        """What a chain of so many moves has of a box; if that is not said, that of a ratio alone may have more."""
-        most = most or (self.params.widest_alone if single(groups) else self.params.widest)
-        return narrowed(groups, self.devices, self.work, most)
+        """What a chain has of a box; that of a ratio alone may have more moves; none has more than ``most``."""
+        widest = self.params.widest_alone if single(groups) else self.params.widest
+        return narrowed(groups, self.devices, self.work, min(most or widest, widest))
 
     def part(self, groups: Box) -> float:
         """Of the work of a box that it has at least."""

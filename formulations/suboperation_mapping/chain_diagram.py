@@ -63,7 +63,7 @@ class Diagram:
     def __init__(self, chain: Chain) -> None:
         self.chain, arrays = chain, Arrays(chain)
         self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
-        self.few = self.shares + chain.timed  # weights of the tail
+        self.few = chain.weighed  # weights of the tail
         self.steps, self.numbers = list[tuple[Whole, Whole, Whole]](), list[Whole]()  # by move, which of its state
         self.turning = list[bool]()  # by step, whether moves of a state lead to different ones
         self.barred: dict[int, Flags] = {}  # by step, which moves are left out

@@ -197,7 +197,7 @@ class Climb:
         """The case of a name, and the proof that a certificate has of it."""
         kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
-        kept = kept_of_name(case.name) if kind else self.kept_of(case.name, min(self.params.first, self.params.widest))
+        kept = kept_of_name(case.name) if kind else self.kept_of(case.name, self.params.first)
         if kind and "x" in name:
             case.name = named(groups_of(case.name))  # the box, of which the chain has what its own name says
         wider = self.kept_of(case.name)
@@ -227,7 +227,7 @@ class Climb:
         return True
 
     def kept_of(self, name: str, most: int | None = None) -> tuple[Share, ...]:
-        """What a chain of so many moves has of a case, nothing if it has none."""
+        """What a chain has of a case, one of no more than ``most`` moves; nothing if it has none."""
         if name == ALL or name.endswith((ORDER, APART)) or not self.chained:
             return ()
         groups = groups_of(name)

@@ -172,7 +172,7 @@ def test_verdicts_where_nothing_is_fused(seed, kind):
     """No more than the optimum is proven of shares that wait for each other, whatever the weights."""
     instance, rng = drawn(seed, (3, 5), (2, 3), tails=[5])
     data = with_equal_accelerators(instance.to_json(), rng) if seed % 2 else instance.to_json()
-    ratio = (instance.batch - 1, 1)[: len(instance.accelerators)]
+    ratio = (instance.batch - 1, 1) if len(instance.accelerators) > 1 else (instance.batch,)
     diagram, best = diagram_of(data, ratio, kind, small=2000), optimum(data, ratio)
     for bound, proof in proofs_of(diagram, best):
         assert verdict(data, ratio, bound, json.loads(json.dumps(proof)), kind)
@@ -595,8 +595,8 @@ def test_shares_wait_for_the_same():
 def late_fp(self, after, added, pairs):
     """As if all FP were as long as the longest."""
     d = len(self.shares)
-    same = after, (*(max(added[:d]) for _ in range(d)), *added[d:]), pairs
-    to, found, pairs = WAITING(self, *(same if not pairs else (after, added, pairs)))
+    longest = added if pairs else (*[max(added[:d])] * d, *added[d:])
+    to, found, pairs = WAITING(self, after, longest, pairs)
     return to, (*added[:d], *found[d:]), pairs
 
 

@@ -2,81 +2,33 @@
 
 import json
 import random
-from functools import partial
-from itertools import combinations_with_replacement, groupby, pairwise, permutations, product
+from itertools import product
 
 import numpy as np
 import pytest
 from certificates import damaged, drawn, with_equal_accelerators
+from chains import makespans, network
 
 from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
-from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
-from mapgap.formulations.suboperation_mapping.boxes import Cutter, ratios, roots, single
 from mapgap.formulations.suboperation_mapping.chain_arrays import FRONT, NOTHING, PLACE, PLACES, RISING, SPREAD, Arrays
-from mapgap.formulations.suboperation_mapping.chain_boxes import (
-    done_by,
-    kept_of_name,
-    name_of_kept,
-    narrowed,
-    shares_of_box,
-)
 from mapgap.formulations.suboperation_mapping.chain_diagram import ODD, Diagram, different
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
-from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
-from mapgap.formulations.suboperation_mapping.climb import Climb, climb, groups_of
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate.chain import Chain, along
+from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_after import makespan, moved
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived, undominated
 from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
-from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 WORK = 10**6
-
-
-def network(layers, accelerators=2, batch=2, rate=10**9):
-    """A chain; ``layers`` are pairs of a kind and ticks of a sample of FP, BP and WU, on every accelerator alike."""
-    found = []
-    for index, (kind, *ticks) in enumerate(layers):
-        counts = range(1, batch + 1) if kind == "split" else range(1, 2)
-        table = [[[k * t for k in counts] for _ in range(accelerators)] for t in ticks]
-        found.append(
-            {
-                "name": f"l{index}",
-                "kind": kind,
-                "inputs": [{"source": index - 1, "bytes": 1000}] if index else [],
-                "network_input_bytes": 0 if index else 1000,
-                "output_bytes": 1000,
-                "weight_bytes": 1000,
-                "fp": table[0],
-                "bp": table[1] if index else [],
-                "wu": table[2] if kind == "split" else [],
-            }
-        )
-    return Instance.model_validate_json(
-        json.dumps(
-            {
-                "problem": "suboperation_mapping",
-                "name": "network",
-                "batch": batch,
-                "tick_ns": 1,
-                "memory_unit_bytes": 10**9,
-                "flops": 1,
-                "accelerators": [{"name": f"a{i}", "memory": 10**6, "pes": 1} for i in range(accelerators)],
-                "bandwidth": [[rate] * accelerators] * accelerators,
-                "layers": found,
-            }
-        )
-    ).to_json()
 
 
 def best(data, ratio, goal):
@@ -335,25 +287,12 @@ def test_an_accelerator_waits_between_fp_and_what_follows():
     assert best(data, (1, 1), 171 * WORK) <= 170 * WORK + 20
 
 
-def makespans(data, ratio, rng, count):
-    """Of random plans of a ratio."""
-    lowered = lower(Instance.model_validate_json(json.dumps(data)), ratio)
-    for k in range(count):
-        places = (
-            rng.choices(range(lowered.accelerators), k=lowered.n)
-            if k % 4
-            else [k // 4 % lowered.accelerators] * lowered.n
-        )
-        location = lowered.topological * 0 + places
-        yield Mapped(lowered, location, lowered.topological, *lowered.timetable(location, lowered.topological)).makespan
-
-
 def any_proof(chain, rng, coarse):
     """Weights that keep the rules, and a grid that keeps labels few, at random."""
     last, n, k = len(chain.steps), len(chain.places), len(chain.shares)
     found = []
     for first in sorted({0, *rng.choices(range(last), k=rng.randint(0, 3))}):
-        cuts = sorted(rng.randint(0, UNIT) for _ in range(k + chain.timed))
+        cuts = sorted(rng.randint(0, UNIT) for _ in range(chain.weighed))
         parts = [y - x for x, y in zip([0, *cuts], cuts, strict=False)]
         runs = [[first, *parts]] if chain.inner(first) else []
         if chain.fold is not None:
@@ -553,135 +492,11 @@ def test_a_tree_has_a_leaf_for_either_half():
         assert outlived(chain, whole, wrong) is not None
 
 
-@pytest.mark.parametrize("seed", seeds(10, 200))
-def test_a_narrowed_box_has_all_ratios_of_the_box(seed):
-    """Its chain has moves few enough, and all work of the box if these are; none if one share has too many."""
-    rng = random.Random(seed)
-    (box, batch, devices), most = box_of(rng), rng.choice([10, 300, 5000])
-    along = rng.choice([Devices(devices), Devices(devices, (devices - 1, 1))])
-    work = (0, *sorted(rng.choices(range(1, 10**6), k=batch)))
-    kept = narrowed(box, along, work, most)
-    assert bool(kept) == (moves((1,), along) <= most)
-    if not kept:
-        return
-    done, every = (done_by(those, work) for those in (kept, shares_of_box(box)))
-    assert moves(tuple(len(list(run)) for _, run in groupby(s for s in kept if not s.out)), along) <= most
-    assert done == every if moves(tuple(g.number for g in box), along) <= most else done <= every
-    assert kept_of_name(name_of_kept(kept)) == kept
-    for ratio in ratios(box, batch, devices):
-        assert all(low <= size <= high for (low, high, _), size in zip(kept, filter(None, ratio), strict=True))
-
-
-@pytest.mark.parametrize("members", [(3,), (1, 2), (2, 2), (1, 1, 1)])
-@pytest.mark.parametrize("runs", [(1,), (2,), (2, 1), (3,)])
-def test_moves_that_are_counted_are_orbits(runs, members):
-    """Of how many shares of each run lie on each accelerator in FP, in BP, and of the place of a fused operation."""
-    places, found = range(sum(members)), set()
-    ends = [0, *np.cumsum(members)]
-    exchanges = [
-        [a for part in parts for a in part] for parts in product(*(permutations(range(*e)) for e in pairwise(ends)))
-    ]
-    spreads = list(product(*(combinations_with_replacement(places, run) for run in runs)))
-    for front, back, place in product(spreads, spreads, places):
-        alike = [[sorted(name[a] for a in run) for run in (*front, *back)] + [[name[place]]] for name in exchanges]
-        found.add(repr(min(alike)))
-    assert moves(runs, Devices(len(places), members)) == len(found)
-
-
 def test_rows_that_differ_are_found_even_where_their_sums_do_not():
     rows = np.array([[5, 7], [5 + ODD, 6], [5, 7], [1, 2]])  # ODD^2 more, and ODD^2 less
     found, which = different(rows)
     assert found[which].tolist() == rows.tolist()
     assert len(found) == 3
-
-
-def test_six_alike_shares_have_few_places():
-    """As :mod:`~mapgap.formulations.suboperation_mapping.chain_size` says."""
-    assert moves((6,), Devices(6, (3, 3))) == 47_814
-
-
-def box_of(rng):
-    """One of those into which all ratios are divided, at the middle of an interval each time; batch and devices."""
-    batch, devices = rng.randint(2, 30), rng.randint(2, 12)
-    boxes, cutter = roots(batch, devices), Halves(batch)
-    for _ in range(4):
-        box = rng.choice(boxes)
-        boxes = boxes if single(box) else cutter.split(box)
-    return box, batch, devices
-
-
-class Halves(Cutter):
-    """Cuts intervals in the middle."""
-
-    def __init__(self, batch):
-        self.batch = batch
-
-    def error(self, low, high):
-        return high - low
-
-
-def test_four_accelerators_have_boxes_along_chains():
-    """Both methods prove no more than a plan has; the certificate holds, though shares are left out of some chains."""
-    rng = random.Random(3)
-    layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 500, 500, 0)] * 2
-    data = network(layers, 4, 5, 10**8)
-    instance = Instance.model_validate_json(json.dumps(data))
-    plan = min(makespan for ratio in [(2, 1, 1, 1), (2, 2, 1, 0)] for makespan in makespans(data, ratio, rng, 100))
-    for method in (chain_bound, stage_mip):
-        found = method.run(instance, Budget(1.0).start())
-        assert "chain" in dict(found.notes["ladder"])
-        assert found.bound <= plan
-    params = partial(Certificate, widest=64, widest_alone=64, enough=0.0)
-    bound, proof = climb(data, plan, Budget(20.0).start(), None, params(asked=40))
-    assert any("x" in key for key in proof)
-    assert any("w" in key for key in proof)
-    check({"schema": 1, "instance": data, "bound": bound, "proof": proof})
-    more, proof = climb(data, plan, Budget(20.0).start(), (bound, proof), params(asked=60))
-    assert more > bound
-    check({"schema": 1, "instance": data, "bound": more, "proof": proof})
-
-
-def test_a_box_is_bounded_along_few_moves_first():
-    """Then along more, which is kept if it proves more; then there is nothing else to do along a chain."""
-    rng = random.Random(7)
-    layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 500, 500, 0)] * 2
-    data = network(layers, 4, 5, 10**8)
-    search = Climb(data, 10**9, Budget(60.0).start(), Certificate(first=64, widest=5000, enough=0.0), (0, {}))
-    few, more = search.kept_of("2-3x1,1-1x2", 64), search.kept_of("2-3x1,1-1x2")
-    assert done_by(few, search.along.work) < done_by(more, search.along.work)
-    case = search.case("2-3x1,1-1x2", 0)
-    assert case.chain == name_of_kept(few)
-    assert search.work(case)
-    first = case.own
-    assert search.work(case)
-    assert case.own > first
-    assert case.chain == name_of_kept(more)
-    assert not case.wider
-    name = case.chain + case.ascent.kind
-    assert outlived(along(data, name), case.own, case.ascent.proof) is None
-
-
-@pytest.mark.parametrize("seed", seeds(3, 120))
-def test_a_climb_goes_on_from_any_certificate_of_another(seed):
-    """Whatever shares their chains leave out, and however soon they end; samples take up to 10^6 ticks."""
-    rng = random.Random(seed)
-    data = drawn(seed, layers=(2, 5), batch=(2, 5), accelerators=(2, 4)).to_json()
-    data = with_equal_accelerators(data, rng) if seed % 2 else data
-    some_ratios = list(partitions(data["batch"], len(data["accelerators"])))[:3]
-    plan = min(makespan for ratio in some_ratios for makespan in makespans(data, ratio, rng, 20))
-    known = None
-    for _ in range(3):
-        params = Certificate(
-            asked=rng.randint(3, 40),
-            widest=rng.choice([64, 300, 80_000]),
-            widest_alone=rng.choice([64, 300, 80_000]),
-            enough=rng.choice([0.0, 0.85]),
-            told_apart=rng.choice([0, 3]),
-            first=rng.choice([16, 64, 80_000]),
-        )
-        known = climb(data, plan, Budget(5.0).start(), known, params) or known
-        if known is not None:
-            check({"schema": 1, "instance": data, "bound": known[0], "proof": json.loads(json.dumps(known[1]))})
 
 
 @pytest.mark.parametrize("seed", seeds(10, 200))
@@ -699,18 +514,6 @@ def test_nothing_is_left_of_no_labels():
     assert undominated([]) == []
 
 
-@pytest.mark.parametrize("seed", seeds(10, 200))
-def test_the_box_of_a_name_has_the_ratios_that_were_left_out(seed):
-    """Whatever is left out of the chain; groups are apart, as its parts are to have all ratios again."""
-    rng = random.Random(seed)
-    box, batch, devices = box_of(rng)
-    work = tuple(range(batch + 1))
-    kept = narrowed(box, Devices(devices), work, max(devices**3, rng.choice([300, 5000, 10**5])))
-    found = groups_of(name_of_kept(kept))
-    assert all(small.high < large.low for large, small in pairwise(found))
-    assert {*ratios(box, batch, devices)} <= {*ratios(found, batch, devices)}
-
-
 def test_equal_layers_have_their_own_shares():
     """Moves are kept for layers of the same numbers; those of other shares, or of another inner layer, are others."""
     data = network([("split", 3, 0, 3), ("fused", 1, 1, 0)] + [("split", 3, 4, 3), ("fused", 1, 1, 0)] * 3, 2, 3)
@@ -719,23 +522,3 @@ def test_equal_layers_have_their_own_shares():
     fresh.twin = lambda k: k
     for k, states in enumerate(chain.states()[:-1]):
         assert all(chain.moves(k, state) == fresh.moves(k, state) for state in states)
-
-
-def test_a_climb_ends_with_chains_and_goes_on_from_them():
-    """The checker accepts the file; a better bound, or less of the proof, it refuses."""
-    rng = random.Random(5)
-    layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 10, 10, 0)] * 2
-    data = network(layers, 2, 3, 10**8)
-    plan = min(makespan for ratio in [(3,), (2, 1)] for makespan in makespans(data, ratio, rng, 50))
-    bound, proof = climb(data, plan, Budget(20.0).start(), None, Certificate(asked=5))
-    assert any(key.endswith(" chain") for key in proof)
-    certificate = {"schema": 1, "instance": data, "bound": bound, "proof": proof}
-    check(certificate)
-    with pytest.raises(Refused):
-        check({**certificate, "bound": plan + 1})
-    again = climb(data, plan, Budget(20.0).start(), (bound, proof), Certificate(asked=9))
-    assert again is None or again[0] > bound
-    for key, part in product(list(proof), [{}, {"weights": [], "grid": []}]):
-        if key.endswith(" chain"):
-            with pytest.raises(Refused):
-                check({**certificate, "proof": {**proof, key: part}})

@@ -60,7 +60,7 @@ class Chain(States):
 
     def start(self) -> Label:
         """The label of nothing, in the tail."""
-        return (*(0 for _ in self.shares), *(0 for _ in range(self.timed)), *(NEVER for _ in self.places))
+        return (*(0 for _ in range(self.weighed)), *(NEVER for _ in self.places))
 
 
 def along(instance: dict[str, Any], name: str) -> Chain:

@@ -25,7 +25,7 @@ def makespan(chain: Chain, label: Label) -> int:
     k, n = len(chain.shares), len(chain.places)
     if not chain.inner(len(chain.steps)):
         return label[0] + max(label[1:])
-    return max(*label[:k], *label[k + n : k + chain.timed], *busy(chain, label))
+    return max(*label[:k], *label[k + n : chain.weighed], *busy(chain, label))
 
 
 def moved(chain: Chain, label: Label, move: Move) -> Label:
@@ -41,8 +41,8 @@ def moved(chain: Chain, label: Label, move: Move) -> Label:
 def waited(chain: Chain, label: Sequence[int]) -> Label:
     """With ``F`` that are no less than what is known otherwise."""
     k, n = len(chain.shares), len(chain.places)
-    times, work, every, own = label[:k], label[k : k + n], label[k + n : k + 2 * n], label[k + 2 * n : k + chain.timed]
+    times, work, every, own = label[:k], label[k : k + n], label[k + n : k + 2 * n], label[k + 2 * n : chain.weighed]
     soonest = min(times)
-    held = (soonest if not x else x + min(since, soonest) for x, since in zip(work, label[-n:], strict=True))
-    every = [max(x, soonest, y) for x, y in zip(every, held, strict=True)]
+    begun = (min(since, soonest) + x for x, since in zip(work, label[-n:], strict=True))
+    every = [max(x, soonest, y) for x, y in zip(every, begun, strict=True)]
     return (*times, *work, *every, *(max(x, times[j // n]) for j, x in enumerate(own)), *label[-n:])

@@ -21,8 +21,10 @@ class Moves(Shortcuts):
         self.numbers: dict[Any, list[int]] = {}  # of those moves
         self.chosen: dict[int, tuple[tuple[int, bool], ...]] = {}  # by step the moves that it has, or has not
         self.first, self.numbered = dict[int, int](), dict[str, int]()
-        self.waits = (1 + len(self.shares)) * len(self.places) if self.fold is None else 0  # how many F a label has
-        self.timed = len(self.places) + self.waits  # and work
+        self.waits = self.fold is None  # shares wait for each other: a label has F, of all and of each
+        times = len(self.shares) + len(self.places)
+        # How many numbers of a label of the tail have weights.
+        self.weighed = times + self.waits * (1 + len(self.shares)) * len(self.places)
 
     def inner(self, k: int) -> bool:
         """Whether labels before a step are those of the tail."""
@@ -42,7 +44,7 @@ class Moves(Shortcuts):
 
     def cost(self, k: int, added: Label) -> Label:
         """What a move adds to the numbers that have weights."""
-        return added[: len(self.shares) + self.timed] if self.inner(k + 1) else added
+        return added[: self.weighed] if self.inner(k + 1) else added
 
     def every(self, k: int, state: State) -> list[Move]:
         """The moves of a state, chosen or not."""

@@ -40,11 +40,7 @@ class Weights:
             tuple(run[1:]) for run, end in zip(runs, [*starts[1:], last + 1], strict=True) for _ in range(run[0], end)
         ]
         for k, w in enumerate(rows, first):
-            if (
-                len(w) != (len(chain.shares) + chain.timed if chain.inner(k) else 1 + n)
-                or min(w) < 0
-                or {*map(type, w)} != {int}
-            ):
+            if len(w) != (chain.weighed if chain.inner(k) else 1 + n) or min(w) < 0 or {*map(type, w)} != {int}:
                 raise ValueError("weights of another length, or no whole numbers")
             for j in range(len(chain.shares) if chain.inner(k) else 1, len(w), len(chain.like)):
                 if any(w[j + a] != w[j + q] for a, q in enumerate(chain.like)):
