@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 
 from .chain import Chain
 from .chain_costs import Label, Move
@@ -31,7 +32,7 @@ def makespan(chain: Chain, label: Label) -> int:
 def moved(chain: Chain, label: Label, move: Move) -> Label:
     """The label after a move."""
     _, added, pairs = move
-    new = [max(0, x + y) for x, y in zip(label, added, strict=True)]
+    new = [x if x > 0 else 0 for x in map(add, label, added)]
     for b, a in pairs:
         j = a - len(chain.places)
         new[j] = min(new[j], label[b])
@@ -40,9 +41,12 @@ def moved(chain: Chain, label: Label, move: Move) -> Label:
 
 def waited(chain: Chain, label: Sequence[int]) -> Label:
     """With ``F`` that are no less than what is known otherwise."""
-    k, n = len(chain.shares), len(chain.places)
-    times, work, every, own = label[:k], label[k : k + n], label[k + n : k + 2 * n], label[k + 2 * n : chain.weighed]
-    soonest = min(times)
-    begun = (min(since, soonest) + x for x, since in zip(work, label[-n:], strict=True))
-    every = [max(x, soonest, y) for x, y in zip(every, begun, strict=True)]
-    return (*times, *work, *every, *(max(x, times[j // n]) for j, x in enumerate(own)), *label[-n:])
+    k, n, new = len(chain.shares), len(chain.places), [*label]
+    soonest = min(label[:k])
+    for a in chain.places:
+        f = k + n + a
+        new[f] = max(label[f], soonest, min(label[a - n], soonest) + label[k + a])
+    for b, since in enumerate(label[:k], 2):
+        for f in range(k + b * n, k + b * n + n):
+            new[f] = max(label[f], since)
+    return tuple(new)
