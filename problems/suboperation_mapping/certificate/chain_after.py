@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 from operator import add
 
 from .chain import Chain
@@ -32,7 +33,7 @@ def makespan(chain: Chain, label: Label) -> int:
 def moved(chain: Chain, label: Label, move: Move) -> Label:
     """The label after a move."""
     _, added, pairs = move
-    new = [x if x > 0 else 0 for x in map(add, label, added)]
+    new = [x if x > 0 else 0 for x in starmap(add, zip(label, added, strict=True))]
     for b, a in pairs:
         j = a - len(chain.places)
         new[j] = min(new[j], label[b])
@@ -42,11 +43,11 @@ def moved(chain: Chain, label: Label, move: Move) -> Label:
 def waited(chain: Chain, label: Sequence[int]) -> Label:
     """With ``F`` that are no less than what is known otherwise."""
     k, n, new = len(chain.shares), len(chain.places), [*label]
+    work, every, own = k, k + n, k + 2 * n  # where these numbers begin; after the last ones come the starts
     soonest = min(label[:k])
     for a in chain.places:
-        f = k + n + a
-        new[f] = max(label[f], soonest, min(label[a - n], soonest) + label[k + a])
-    for b, since in enumerate(label[:k], 2):
-        for f in range(k + b * n, k + b * n + n):
-            new[f] = max(label[f], since)
+        begun = min(label[a - n], soonest) + label[work + a]
+        new[every + a] = max(label[every + a], soonest, begun)
+    for f in range(own, chain.weighed):
+        new[f] = max(label[f], label[(f - own) // n])  # the time of the share
     return tuple(new)
