@@ -102,7 +102,7 @@ def same_programs(instance, bound, names):
 def at_one_gigabyte(name):
     """One bandwidth, networks of at most 41 layers, and proofs that are not long.
 
-    Not AlexNet: where nothing is fused a chain of 12,000 numbers takes the second checker minutes.
+    Not AlexNet: where nothing is fused the second checker compares pairs of labels, for a minute a chain and longer.
     """
     short = (CERTIFICATES / f"{name}.cert.json.gz").stat().st_size < SHORT
     one = name.endswith("_1gbs") and not any(each in name for each in ("alexnet", "resnet56", "vgg16"))

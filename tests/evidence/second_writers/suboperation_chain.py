@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import chain, groupby, pairwise, permutations, product
+from operator import le
 from typing import Any, NamedTuple
 
 UNIT = 4096  # of weights
@@ -576,7 +577,7 @@ def cheapest(walk: Walk, weights: dict[int, Label]) -> dict[int, dict[Label, int
 def not_dominated(labels: set[Label]) -> Iterator[Label]:
     kept: list[Label] = []
     for label in sorted(labels, key=lambda label: (sum(label), label)):
-        if not any(all(x <= y for x, y in zip(other, label, strict=True)) for other in kept):
+        if not any(all(map(le, other, label)) for other in kept):
             kept.append(label)
             yield label
 
