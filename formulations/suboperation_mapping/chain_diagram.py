@@ -122,9 +122,12 @@ class Diagram:
 
     def narrow(self, choices: Iterable[Choice]) -> None:
         """Leave out the moves that some choices exclude, and no others."""
-        self.barred = {}
-        for k, number, yes in choices:
-            self.barred[k] = self.barred.get(k, False) | ((self.numbers[k] == number) != yes)
+        self.barred, chain = {}, self.chain
+        for choice in choices:
+            chain = chain.narrowed(*choice)
+        for k, chosen in chain.chosen.items():
+            for number, yes in chosen:
+                self.barred[k] = self.barred.get(k, False) | ((self.numbers[k] == number) != yes)
         self.moves.price[:] = self.price
         for k, barred in self.barred.items():
             self.moves.price[self.first_move[k] : self.first_move[k + 1]][barred] = len(self.moves.costs)
@@ -199,12 +202,14 @@ class Diagram:
             here = self.weighed_at(point) if turn else best
             if here.value > best.value:
                 best = here
+            if best.value >= UNIT * goal:  # there may be no path
+                break
             enter(self.path(here.weighing))
             outcome = relaxation.solve(10.0)
             if outcome.values is None or outcome.duals is None:
                 break
             mix = np.abs(outcome.duals[-len(cuts) :]).tolist()
-            if outcome.values[height] - best.value / (UNIT * goal) < CLOSE or best.value >= UNIT * goal:
+            if outcome.values[height] - best.value / (UNIT * goal) < CLOSE:
                 break
             step = np.zeros(width)
             step[own] = [outcome.values[j] for j in columns]

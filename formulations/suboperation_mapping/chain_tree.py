@@ -7,12 +7,16 @@ another, so that what waits for them is the same work on both, and the outermost
 moves that part the mixture in different ways; first those after which states differ, as they tell paths apart for
 longer.
 
+Equal accelerators are told apart only where a choice does so: one half is without all that can be exchanged with what
+the other one has (:mod:`~mapgap.problems.suboperation_mapping.certificate.chain_choices`; orbital branching).
+
 A leaf is bounded by weights, and by labels if these are few: then no other leaf needs to be made of it. Where labels
 are left in the end, the best of them is the optimum of the leaf, and so of the chain if it is the weakest one.
 
 References
 ----------
-Applegate, Bixby, Chvátal, Cook, "Finding cuts in the TSP", DIMACS 95-05, 1995 (strong branching).
+Applegate, Bixby, Chvátal, Cook, "Finding cuts in the TSP", DIMACS 95-05, 1995 (strong branching); Ostrowski, Linderoth,
+Rossi, Smriglio, "Orbital branching", Mathematical Programming 126, 2011.
 """
 
 from __future__ import annotations

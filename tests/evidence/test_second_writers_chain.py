@@ -166,6 +166,26 @@ def test_verdicts_of_random_networks(seed, kind):
 
 
 @pytest.mark.in_turn
+@pytest.mark.parametrize("seed", seeds(6, 150))
+def test_both_leave_out_the_same_moves_of_equal_accelerators(seed):
+    """Whatever was chosen before, among accelerators of which all are equal, or some."""
+    instance, rng = residual(seed) if seed % 2 else drawn(seed)
+    data = with_equal_accelerators(instance.to_json(), rng)
+    ratio = ratio_of(instance, rng)
+    diagram = diagram_of(data, ratio, kind := rng.choice([CHAIN, SHORTCUTS] if seed % 2 else [CHAIN, COUNTED]))
+    path, here, rules = SECOND.Path(data, ratio, kind.strip()), diagram.chain, ()
+    for _ in range(4):
+        k = rng.randrange(diagram.last)
+        number = int(rng.choice(diagram.numbers[k])) if len(diagram.numbers[k]) else 0
+        choice = k, number, rng.random() < 0.3
+        here, rules = here.narrowed(*choice), (*rules, choice)
+        other = {}
+        for step, those, yes in SECOND.same_as(path, rules):
+            other.setdefault(step, set()).update((j, yes) for j in those)
+        assert {step: {*those} for step, those in here.chosen.items()} == other
+
+
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [*seeds(3, 100), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
 @pytest.mark.parametrize("kind", [CHAIN, COUNTED])
 def test_verdicts_where_nothing_is_fused(seed, kind):

@@ -2,7 +2,7 @@
 
 import json
 import random
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -354,6 +354,72 @@ def test_a_tree_ends_with_the_optimum_of_the_chain(seed, labels):
     assert tree.bound == optimum if tree.leaves[0][2].closed else tree.bound <= optimum
     assert tree.leaves[0][2].closed or labels == 300
     assert outlived(Chain(data, ratio), tree.bound, tree.proof(diagram.last)) is None
+
+
+@pytest.mark.parametrize("seed", seeds(8, 200))
+def test_choices_lose_no_schedule(seed):
+    """Of all places of fused operations and of one WU, some that equal accelerators are exchanged in have a leaf."""
+    rng = random.Random(seed)
+    split, fused = ("split", 1, 1, 1), ("fused", 1, 1, 0)
+    data, n = network([split, fused, split, *rng.choice([[], [fused]]), fused, split], 4, 1), 4
+    kinds = rng.choice([(0, 0, 0, 0), (0, 0, 0, 1), (0, 0, 1, 1)])
+    data["layers"][0]["fp"] = [[1 + kind] for kind in kinds]
+    chain = Chain(data, (1,))
+    update = next(k for k, step in enumerate(chain.steps) if step.func is Chain.update)
+    ways = {k: list(product(range(n), repeat=len(chain.fused(k, 0) or ()))) for k in range(len(chain.steps))}
+    ways = {k: those for k, those in ways.items() if len(those) > 1} | {update: [(a,) for a in range(n)]}
+    exchanges = [g for g in permutations(range(n)) if [kinds[a] for a in g] == [*kinds]]
+
+    def leaves(here, depth):
+        k = rng.choice([*ways])
+        number = rng.randrange(len(ways[k]))
+        for yes in (True, False):
+            half = here.narrowed(k, number, yes)
+            yield from leaves(half, depth - 1) if depth else [half.chosen]
+
+    found = list(leaves(chain, rng.randint(2, 4)))
+    for _ in range(500):
+        every = [rng.choice(those) for those in ways.values()]
+        places = [dict(zip(ways, (tuple(g[a] for a in where) for where in every), strict=True)) for g in exchanges]
+        assert any(
+            all((ways[k].index(own[k]) == j) == yes for k, those in leaf.items() for j, yes in those)
+            for own in places
+            if own[chain.first_fused][0] in chain.firsts
+            for leaf in found
+        )
+
+
+def test_which_moves_are_equal_to_one_that_is_left_out():
+    """Four accelerators, of which the last one is unlike; the first fused FP tells the first one apart.
+
+    The second and the third can be exchanged until a schedule has to have a place on one of them, or any other choice
+    is made.
+    """
+    split, fused = ("split", 1, 1, 1), ("fused", 1, 1, 0)
+    data = network([split, fused, split, fused, fused, split], 4)
+    for layer in data["layers"]:
+        layer["fp"][3] = [5 * t for t in layer["fp"][3]]
+    chain = Chain(data, (2,))
+    meet = next(k for k, step in enumerate(chain.steps) if step.func is Chain.meet)
+    join = next(k for k, step in enumerate(chain.steps) if step.func is Chain.join)
+    update = next(k for k, step in enumerate(chain.steps) if step.func is Chain.update)
+
+    def barred(*choices):
+        found = chain
+        for choice in choices:
+            found = found.narrowed(*choice)
+        return sorted(number for number, yes in found.chosen[choices[-1][0]] if not yes)
+
+    without = [barred((join, a, False)) for a in range(4)]
+    assert without == [[0], [1, 2], [1, 2], [3]]
+    assert barred((join, 0, False), (join, 2, False)) == [0, 1, 2]
+    assert barred((join, 1, True), (join, 2, False)) == [2]
+    assert barred((update, 3, False), (join, 2, False)) == [2]
+    assert barred((update, 3, True), (join, 2, False)) == [2]
+    # Of FP and BP the places on one accelerator, on two, and on another one and one of these.
+    assert [barred((meet, number, False)) for number in (5, 9, 2)] == [[5, 10], [6, 9], [1, 2]]
+    counted = Chain(data, (2,), COUNTED).narrowed(join, 2, False)
+    assert counted.chosen[join] == ((2, False),)
 
 
 def test_a_tree_without_time_is_not_over():

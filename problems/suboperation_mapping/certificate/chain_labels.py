@@ -6,7 +6,7 @@ of the grid of the step; then dominated ones are dropped. It holds if every labe
 Where shares are counted none may be left of the first step.
 
 Or it is a list of such proofs, the leaves of a tree, and of choices ``[step, number]`` before those of both halves: any
-schedule has that move in that step, which are numbered from 0 for each state, or it has not.
+schedule has that move in that step, which are numbered from 0 for each state, or it has not (:mod:`~.chain_choices`).
 """
 
 from __future__ import annotations

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Any, Self
+from typing import Any
 
+from .chain_choices import Choices
 from .chain_costs import Label, Move, State
 from .chain_shares import CHAIN, Limits, Sizes
-from .chain_shortcuts import START, Shortcuts
+from .chain_shortcuts import START
 
 
-class Moves(Shortcuts):
+class Moves(Choices):
     """The moves of a ratio, ``moves(k, state)`` for the ``k``-th step."""
 
     def __init__(
@@ -19,7 +19,6 @@ class Moves(Shortcuts):
         super().__init__(instance, ratio, kind, most, out)
         self.known: dict[Any, list[Move]] = {}
         self.numbers: dict[Any, list[int]] = {}  # of those moves
-        self.chosen: dict[int, tuple[tuple[int, bool], ...]] = {}  # by step the moves that it has, or has not
         self.first, self.numbered = dict[int, int](), dict[str, int]()
         self.waits = self.fold is None  # shares wait for each other: a label has F, of all and of each
         times = len(self.shares) + len(self.places)
@@ -71,12 +70,6 @@ class Moves(Shortcuts):
             return every
         numbered = zip(self.numbers[self.twin(k), state], every, strict=True)
         return [move for j, move in numbered if all((j == n) == yes for n, yes in self.chosen[k])]
-
-    def narrowed(self, k: int, number: int, yes: bool) -> Self:
-        """With the move of this number as the only one of a step, or without it."""
-        found = copy(self)
-        found.chosen = {**self.chosen, k: (*self.chosen.get(k, ()), (number, yes))}
-        return found
 
     def twin(self, k: int) -> int:
         """The first step with the same moves: that of other layers with the same numbers."""

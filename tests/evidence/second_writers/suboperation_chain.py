@@ -39,6 +39,7 @@ NEVER = 1 << 60  # when an accelerator begins that has nothing to do
 Operation = tuple[str, int, int]
 Where = dict[Operation, int]
 Label = tuple[int, ...]
+Rules = tuple[tuple[int, int, bool], ...]  # a step has a move, or has not
 
 
 class Apart(NamedTuple):
@@ -442,24 +443,47 @@ class Path:
         self.beside(outside)
 
 
+def same_as(path: Path, rules: Rules) -> Iterator[tuple[int, set[int], bool]]:
+    """Rules with all moves that they are about.
+
+    A place of fused operations that is forbidden is so on all accelerators that have the same right to it: who are not
+    the first of their kind, which the first fused FP lies on, and have not been mentioned by a rule that is to be kept
+    before, or by one about shares.
+    """
+    known = {*path.everywhere} if path.counted else {*path.called_first}
+    for k, j, yes in rules:
+        placed = path.steps[k].placed if 0 <= k < len(path.steps) else []
+        ways = list(product(path.everywhere, repeat=len(placed)))
+        fused = bool(placed) and all(o[2] < 0 for o in placed) and 0 <= j < len(ways)
+        those = {j}
+        for name in permutations(path.everywhere) if fused and not yes else ():
+            if all(a == b or (path.can_change(a, b) and not {a, b} & known) for a, b in enumerate(name)):
+                those.add(ways.index(tuple(name[a] for a in ways[j])))
+        yield k, those, yes
+        if not fused:
+            known = {*path.everywhere}
+        elif yes:
+            known |= {*ways[j]}
+
+
 class Walk:
     """All moves of a path: ``moves[k][state]`` are pairs of the state after the ``k``-th step and what it adds."""
 
-    def __init__(self, path: Path, rules: frozenset[tuple[int, int, bool]] = frozenset()) -> None:
+    def __init__(self, path: Path, rules: Rules = ()) -> None:
         self.path, self.count = path, len(path.steps)
         self.shares, self.accelerators = len(path.ratio), len(path.everywhere)
         self.moves: list[dict[Label, list[tuple[Label, Any]]]] = []
         known: list[Operation] = []
         states: set[Label] = {()}
         for k, step in enumerate(path.steps):
-            allowed = [(j, yes) for step_of, j, yes in rules if step_of == k]
+            allowed = [(those, yes) for step_of, those, yes in same_as(path, rules) if step_of == k]
             names = list(dict.fromkeys(step.kept))
             self.moves.append({})
             for state in states:
                 here = dict(zip(known, state, strict=True))
                 self.moves[-1][state] = []
                 for number, places in enumerate(self.ways(step.placed)):
-                    if any((number == j) != yes for j, yes in allowed):
+                    if any((number in those) != yes for those, yes in allowed):
                         continue
                     where = {**here, **dict(zip(step.placed, places, strict=True))}
                     if not path.counted and not all(path.orderly(o, where) for o in step.placed):
@@ -599,11 +623,11 @@ def outlived(
     parts = list(proof) if isinstance(proof, list) else [proof]
     shares = [(low, high) for low, high in zip(ratio, most or ratio, strict=True) if low]
     path = Path(instance, [low for low, _ in shares], kind, [high for _, high in shares], absent)
-    reason = descend(path, frozenset(), bound, parts)
+    reason = descend(path, (), bound, parts)
     return "more than a tree" if reason is None and parts else reason
 
 
-def descend(path: Path, rules: frozenset[tuple[int, int, bool]], bound: int, parts: list[Any]) -> str | None:
+def descend(path: Path, rules: Rules, bound: int, parts: list[Any]) -> str | None:
     """Take the parts of one tree from the front: a leaf, or a choice of a step, with its move, then without it."""
     part = parts.pop(0)
     if isinstance(part, dict):
@@ -611,7 +635,8 @@ def descend(path: Path, rules: frozenset[tuple[int, int, bool]], bound: int, par
     k, j = part
     if type(k) is not int or type(j) is not int:
         return "a choice that is none"
-    return descend(path, rules | {(k, j, True)}, bound, parts) or descend(path, rules | {(k, j, False)}, bound, parts)
+    halves = [(*rules, (k, j, yes)) for yes in (True, False)]
+    return descend(path, halves[0], bound, parts) or descend(path, halves[1], bound, parts)
 
 
 def leaf(walk: Walk, bound: int, proof: Any) -> str | None:
