@@ -1,11 +1,11 @@
 """Choices of moves of a chain, for the two halves of its schedules; see :mod:`~.chain`. Standard library only.
 
-One half has a move in a step, the other one has not. In every schedule accelerators that are equal (:mod:`~.alike`)
-can be exchanged, in all places, and shares be sorted again, as long as no choice tells them apart. The first fused FP
-does so, which is tried on the first of them only (not where shares are counted: there all are told apart). So where a
-move gives places to fused operations, the half without it has none of the moves either that an exchange makes of it: a
-schedule with one of these is as long as another one of the half with the move. That half tells the accelerators of the
-move apart, the half without it none. Choices of any other move tell all of them apart, in both halves.
+One half has a move in a step, the other one has not. In every schedule accelerators that are equal (:mod:`~.alike`) can
+be exchanged, in all places, and shares be sorted again, as long as no choice tells them apart. The first fused FP does
+so, which is tried on the first of them only; where shares are counted none is exchanged. So where a move gives places
+to fused operations, the half without it has none of the moves either that an exchange makes of it: a schedule with one
+of these is as long as another one of the half with the move. That half tells the accelerators of the move apart, the
+half without it none. Choices of any other move tell all of them apart, in both halves.
 """
 
 from __future__ import annotations
