@@ -113,6 +113,8 @@ class Members:
         assert self.rounds is not None
         self.rounds.wanted = self.open
         while self.rounds.next():
+            self.tell()
+            self.mip.tend_processes()
             yield
             for plan in self.mip.state.news:
                 if self.search.offer(started(self.instance, plan)):
@@ -173,6 +175,8 @@ class Members:
                 self.mip.state.ratios[parts_of(best.lowered.ratio)].raise_to(windows.best.makespan)
             if windows.over:
                 return
+            self.tell()
+            self.mip.tend_processes()
             yield
 
 

@@ -59,7 +59,7 @@ from mapgap.problems.suboperation_mapping.lowered.mapped import well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio, partitions
 
 LONGEST_WAIT_S = 0.05  #: between two looks of a run that waits for its processes and has nothing else to do
-AHEAD = 8  #: quick questions that wait for a process while this one is at a long piece of work
+AHEAD = 8
 
 RUNGS = {"box": "chain", "explore": "stage LP"}  #: of questions with other names
 Kind = Literal["box", "chain", "explore", "destructive", "complete"]
@@ -161,6 +161,7 @@ class StageMip:
         self.running: dict[Future[Reply], _Task] = {}
         self.turn, self.width, self.rooting = 0, 1, not ratio and params.boxes
         self.bounded = False
+        self.pool: Executor | None = None
         self.known = known_plan(instance, start, ratios[0] if ratio else ())
 
     def steps(self) -> Generator[bool, None, None]:
@@ -170,18 +171,14 @@ class StageMip:
         search.prepare(self.instance, scale, self.params)
         whole = self.params.boxes and not self.state.partial
         boxes = StageBoxes(self.state, self.frame, self.chained) if whole else None
-        pool, ahead = self.executor(scale), 0.0  # seconds that chains had more than boxes
+        self.pool, ahead = self.executor(scale), 0.0  # seconds that chains had more than boxes
         try:
             while not self.state.done(self.target_gap):
                 division = boxes is not None and boxes.waiting()
                 # In one process, boxes and chains share the time evenly, and all other questions come after them.
-                alone = division and isinstance(pool, _Here)
+                alone = division and isinstance(self.pool, _Here)
                 begun = time.perf_counter()
-                if not alone or ahead <= 0:
-                    self.put(pool, alone)
-                answered = [future for future in self.running if future.done()]
-                for future in answered:
-                    self.take(self.running.pop(future), future.result())
+                answered = self.tend(alone) if not alone or ahead <= 0 else False
                 if answered and alone:
                     ahead += time.perf_counter() - begun
                 elif division and boxes is not None:
@@ -192,7 +189,24 @@ class StageMip:
                     return
                 yield not division and not answered
         finally:
-            _stop(pool)
+            _stop(self.pool)
+            self.pool = None
+
+    def tend(self, cheap: bool = False) -> bool:
+        """Put questions and take answers; whether there were any."""
+        assert self.pool is not None
+        self.put(self.pool, cheap)
+        answered = [future for future in self.running if future.done()]
+        for future in answered:
+            self.take(self.running.pop(future), future.result())
+        if answered and not isinstance(self.pool, _Here):
+            self.put(self.pool, cheap)
+        return bool(answered)
+
+    def tend_processes(self) -> None:
+        """The same of processes, which have nothing to do while others work here for long."""
+        if self.pool is not None and not isinstance(self.pool, _Here):
+            self.tend()
 
     def executor(self, scale: float) -> Executor:
         """Processes for questions, while this one divides boxes."""
