@@ -4,7 +4,8 @@
     that is cheap.
 2.  The others work in *turns*. A member is a generator; between two ``yield`` it does a piece of work. Next is always
     who has worked least in proportion to their share; one that yields ``True`` has nothing to do until processes of its
-    own have answered, and the others go first. Better plans and bounds stand on the :class:`Board` between them.
+    own have answered, and the others go first. After every piece of others it can tend these: take answers and put
+    questions. Better plans and bounds stand on the :class:`Board` between them.
 3.  The run ends when plan and bound meet, when nobody has work left, or when the time is over.
 4.  Where no bound is known then, the *last* member gives one that takes no time, whether or not any is left.
 
@@ -209,12 +210,14 @@ def whole(run: Callable[..., SolveResult], *, start: bool = False, **options: An
 class Member:
     """Who takes part: a name for the record, the work, and the share of the time while others work too.
 
-    A share that changes is a function.
+    A share that changes is a function. Who has processes of its own is asked to ``tend`` them after every piece of the
+    others.
     """
 
     name: str
     steps: Steps
     share: float | Callable[[], float] = 1.0
+    tend: Callable[[], object] | None = None
 
 
 @dataclass
@@ -242,6 +245,14 @@ class _Working:
             self.used_s += spent
             self.debt += spent / (self.member.share() if callable(self.member.share) else self.member.share)
         return True
+
+    def tend(self, board: Board) -> None:
+        """Between pieces of others."""
+        if self.member.tend is not None:
+            board.budget.by = self.member.name
+            self.member.tend()
+            board.weigh()
+            board.budget.by = ""
 
 
 @dataclass(frozen=True)
@@ -280,6 +291,9 @@ class Portfolio:
             least = min(working, key=lambda each: (each.waits, each.debt))
             if not least.work(board):
                 working.remove(least)
+            for each in working:
+                if each is not least:
+                    each.tend(board)
             if not least.waits:
                 rested(working)
         if self.last is not None and board.bound is None and board.infeasible is None:

@@ -82,18 +82,25 @@ class Arrays:
         self.known: dict[int, Whole] = {}
 
     def steps(self) -> Iterator[Step]:
-        sorts, kept = START, NOTHING
-        for k, step in enumerate(self.chain.steps):
-            made: Callable[..., Step] = getattr(self, step.func.__name__)
-            one = made(k, sorts, *step.args[1:], **step.keywords)
-            if k == self.chain.first_fused:  # moves have the place of FP first
-                first = np.isin(np.arange(self.n), self.chain.firsts)
-                one = one._replace(exist=np.resize(np.repeat(first, one.each // self.n), one.to.size))
-            sorts = one.sorts
-            if len(self.chain.origin) > len(START):
-                one = self.remembering(k, one, kept)
-                kept = one.sorts[-1]
-            yield one
+        """Those with the same moves are one."""
+        sorts, kept, known = START, NOTHING, dict[Any, Step]()
+        for k in range(len(self.chain.steps)):
+            key = self.chain.twin(k), sorts, kept
+            if key not in known:
+                known[key] = self.made(k, sorts, kept)
+            yield known[key]
+            sorts = known[key].sorts[: len(START)]
+            kept = known[key].sorts[-1] if len(self.chain.origin) > len(START) else NOTHING
+
+    def made(self, k: int, sorts: Sorts, kept: str) -> Step:
+        """A step after states of these sorts, and of what is remembered."""
+        step = self.chain.steps[k]
+        make: Callable[..., Step] = getattr(self, step.func.__name__)
+        one = make(k, sorts, *step.args[1:], **step.keywords)
+        if k == self.chain.first_fused:  # moves have the place of FP first
+            first = np.isin(np.arange(self.n), self.chain.firsts)
+            one = one._replace(exist=np.resize(np.repeat(first, one.each // self.n), one.to.size))
+        return self.remembering(k, one, kept) if len(self.chain.origin) > len(START) else one
 
     def remembering(self, k: int, step: Step, kept: str) -> Step:
         """With an axis for what is remembered, as :meth:`~.chain_shortcuts.Shortcuts.remembering`."""

@@ -6,7 +6,7 @@ Points of the master program are doubles; weights and what they lead to are whol
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,14 +69,22 @@ class Diagram:
         self.barred: dict[int, Flags] = {}  # by step, which moves are left out
         self.pairs = list[Flags | None]()
         here, states = np.ones(1, np.bool_), [1]  # which states can be reached
-        for step in arrays.steps():
+        self.twins, known = list[int](), dict[Any, int]()  # by step, the first one with the same moves
+        for k, step in enumerate(arrays.steps()):
             states.append(arrays.count(step.sorts))
-            self.turning.append(step.turns)
-            kept = np.repeat(here, step.each) & (True if step.exist is None else step.exist)
-            count = kept.reshape(-1, step.each).sum(axis=1)
-            self.steps.append((step.to[kept], step.added[kept], np.append(0, np.cumsum(count))))
-            self.numbers.append(np.tile(step.numbers, len(here))[kept])
-            self.pairs.append(None if step.pairs is None else step.pairs[kept])
+            twin = known.setdefault((id(step), here.tobytes()), k)
+            self.twins.append(twin)
+            if twin == k:
+                kept = np.repeat(here, step.each) & (True if step.exist is None else step.exist)
+                count = kept.reshape(-1, step.each).sum(axis=1)
+                self.steps.append((step.to[kept], step.added[kept], np.append(0, np.cumsum(count))))
+                self.numbers.append(np.tile(step.numbers, len(here))[kept])
+                self.pairs.append(None if step.pairs is None else step.pairs[kept])
+                self.turning.append(step.turns)
+            else:
+                every: tuple[list[Any], ...] = self.steps, self.numbers, self.pairs, self.turning
+                for those in every:
+                    those.append(those[twin])
             here = np.zeros(states[-1], np.bool_)
             here[self.steps[-1][0]] = True
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
@@ -96,9 +104,12 @@ class Diagram:
 
     def joined(self, arrays: Arrays) -> Table:
         """The moves of all steps together."""
-        which, costs, rows, known = list[Whole](), list[Whole](), list[Whole](), 0
+        which, costs, rows, known, first = list[Whole](), list[Whole](), list[Whole](), 0, dict[int, Any]()
         for k, (_, added, _) in enumerate(self.steps):
-            found, here = different(arrays.cost(k, added) if k != self.chain.fold else np.zeros((len(added), 1), int))
+            if self.twins[k] == k:
+                cost = arrays.cost(k, added) if k != self.chain.fold else np.zeros((len(added), 1), int)
+                first[k] = different(cost)
+            found, here = first[self.twins[k]]
             which.append(here + known)
             costs.append(found)
             rows.append(np.full(len(found), k + 1))

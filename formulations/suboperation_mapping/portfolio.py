@@ -96,6 +96,11 @@ class Members:
             self.tell()
         board.take(self.mip.result())
 
+    def tend(self) -> None:
+        """The processes of the stage MIP, while others work."""
+        self.tell()
+        self.mip.tend_processes()
+
     def open(self, ratio: Ratio) -> bool:
         """Whether the bound of a ratio leaves room for a better plan."""
         known, limit = self.mip.state.ratios[parts_of(ratio)], self.board.value
@@ -113,8 +118,6 @@ class Members:
         assert self.rounds is not None
         self.rounds.wanted = self.open
         while self.rounds.next():
-            self.tell()
-            self.mip.tend_processes()
             yield
             for plan in self.mip.state.news:
                 if self.search.offer(started(self.instance, plan)):
@@ -175,8 +178,6 @@ class Members:
                 self.mip.state.ratios[parts_of(best.lowered.ratio)].raise_to(windows.best.makespan)
             if windows.over:
                 return
-            self.tell()
-            self.mip.tend_processes()
             yield
 
 
@@ -193,7 +194,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     ]
     turns = [
         Member("anneal", members.improve, members.eager),
-        Member("stage_mip", members.prove, members.bounding),
+        Member("stage_mip", members.prove, members.bounding, members.tend),
     ]
     if size <= SweepParams.few:
         first.insert(1, Member("cpsat", members.settle))

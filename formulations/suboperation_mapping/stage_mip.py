@@ -59,7 +59,7 @@ from mapgap.problems.suboperation_mapping.lowered.mapped import well_balanced
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio, parse_ratio, partitions
 
 LONGEST_WAIT_S = 0.05  #: between two looks of a run that waits for its processes and has nothing else to do
-AHEAD = 8
+AHEAD = 8  #: quick questions that wait for a process while this one is at a long piece of work
 
 RUNGS = {"box": "chain", "explore": "stage LP"}  #: of questions with other names
 Kind = Literal["box", "chain", "explore", "destructive", "complete"]
@@ -133,6 +133,8 @@ class StageMip:
     ----------
     rooting : bool
         Some ratios are in boxes whose programs have not been solved yet.
+    pool : Executor or None
+        Who answers questions, as long as the steps last.
     state : State
         What is known; :meth:`State.learn` takes a plan of others, and ``state.news`` has those that were found here.
 
@@ -204,7 +206,7 @@ class StageMip:
         return bool(answered)
 
     def tend_processes(self) -> None:
-        """The same of processes, which have nothing to do while others work here for long."""
+        """The same, of processes only: they have nothing to do otherwise while others work for long."""
         if self.pool is not None and not isinstance(self.pool, _Here):
             self.tend()
 

@@ -96,6 +96,31 @@ def test_who_has_worked_least_for_their_share_is_next(monkeypatch):
     assert turns == ["often", "rarely"] + 4 * (8 * ["often"] + ["rarely"]) + 2 * ["often"]
 
 
+def test_processes_are_tended_while_others_work():
+    # After each of three pieces of the other member, and in the name of whose they are: bounds 1 to 3, the last of
+    # which closes the run before the member with the processes has a second turn.
+    turns, names = [], []
+
+    def steps(name):
+        def work(board):
+            while True:
+                turns.append(name)
+                yield
+
+        return work
+
+    def tend():
+        names.append(board.budget.by)
+        board.prove(len(names))
+
+    board = Board(None, Budget(60.0).start(), lambda instance, plan: Evaluation(3), start=PlanBase())
+    members = [Member("processes", steps("processes"), 1e-9, tend), Member("other", steps("other"))]
+    found = Portfolio(first=[], turns=members).run(board)
+    assert turns == ["processes"] + 3 * ["other"]
+    assert names == 3 * ["processes"]
+    assert (found.status, found.bound) == (Status.OPTIMAL, 3)
+
+
 def test_plans_that_are_announced_are_weighed_when_somebody_asks():
     worth = {1: 5, 2: 9, 3: 4}
     seen, told = [], []
