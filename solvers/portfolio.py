@@ -239,20 +239,24 @@ class _Working:
         except StopIteration:
             return False
         finally:
-            board.weigh()  # in the name of who has announced them
-            board.budget.by = ""
-            spent = time.perf_counter() - begun
-            self.used_s += spent
-            self.debt += spent / (self.member.share() if callable(self.member.share) else self.member.share)
+            self.pause(board, begun)
         return True
 
     def tend(self, board: Board) -> None:
-        """Between pieces of others."""
+        """Look after own processes between pieces of others; that is work as well."""
         if self.member.tend is not None:
+            begun = time.perf_counter()
             board.budget.by = self.member.name
             self.member.tend()
-            board.weigh()
-            board.budget.by = ""
+            self.pause(board, begun)
+
+    def pause(self, board: Board, begun: float) -> None:
+        """Others are next: what was found, and the time."""
+        board.weigh()  # in the name of who has announced them
+        board.budget.by = ""
+        spent = time.perf_counter() - begun
+        self.used_s += spent
+        self.debt += spent / (self.member.share() if callable(self.member.share) else self.member.share)
 
 
 @dataclass(frozen=True)

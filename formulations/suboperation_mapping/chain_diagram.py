@@ -69,7 +69,7 @@ class Diagram:
         self.barred: dict[int, Flags] = {}  # by step, which moves are left out
         self.pairs = list[Flags | None]()
         here, states = np.ones(1, np.bool_), [1]  # which states can be reached
-        self.twins, known = list[int](), dict[Any, int]()  # by step, the first one with the same moves
+        self.twins, known = list[int](), dict[Any, int]()  # by step, the first one with the same moves and states
         for k, step in enumerate(arrays.steps()):
             states.append(arrays.count(step.sorts))
             twin = known.setdefault((id(step), here.tobytes()), k)

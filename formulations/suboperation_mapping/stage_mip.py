@@ -206,9 +206,14 @@ class StageMip:
         return bool(answered)
 
     def tend_processes(self) -> None:
-        """The same, of processes only: they have nothing to do otherwise while others work for long."""
+        """The same, of processes that would have nothing to do otherwise while others work for long.
+
+        Of eight accelerators there are so many ratios that each question takes a while to choose.
+        """
         if self.pool is not None and not isinstance(self.pool, _Here):
-            self.tend()
+            left = sum(not future.done() for future in self.running)
+            if left <= self.width:
+                self.tend()
 
     def executor(self, scale: float) -> Executor:
         """Processes for questions, while this one divides boxes."""

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+import chains
 import pytest
 from certificates import damaged, layer_of, network, with_equal_accelerators
 
@@ -165,24 +166,32 @@ def test_verdicts_of_random_networks(seed, kind):
             assert not verdict(data, ratio, best + 1, other, kind)
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("seed", seeds(6, 150))
+@pytest.mark.parametrize("seed", seeds(10, 300))
 def test_both_leave_out_the_same_moves_of_equal_accelerators(seed):
-    """Whatever was chosen before, among accelerators of which all are equal, or some."""
-    instance, rng = residual(seed) if seed % 2 else drawn(seed)
-    data = with_equal_accelerators(instance.to_json(), rng)
-    ratio = ratio_of(instance, rng)
-    diagram = diagram_of(data, ratio, kind := rng.choice([CHAIN, SHORTCUTS] if seed % 2 else [CHAIN, COUNTED]))
-    path, here, rules = SECOND.Path(data, ratio, kind.strip()), diagram.chain, ()
-    for _ in range(4):
-        k = rng.randrange(diagram.last)
-        number = int(rng.choice(diagram.numbers[k])) if len(diagram.numbers[k]) else 0
-        choice = k, number, rng.random() < 0.3
-        here, rules = here.narrowed(*choice), (*rules, choice)
+    """Whatever was chosen before, mostly places of fused operations, among three or four of which most are equal."""
+    rng = random.Random(f"exchanges {seed}")
+    split, fused = ("split", 1, 1, 1), ("fused", 1, 1, 0)
+    data = chains.network([split, fused, split, *rng.choice([[], [fused]]), fused, split], n := rng.choice([3, 4]))
+    for a in range(n - rng.choice([0, 0, 1, 2]), n):
+        data["layers"][0]["fp"][a] = [5, 10]
+    kind = rng.choice([CHAIN, CHAIN, SHORTCUTS, COUNTED])
+    ratio = rng.choice([(2,), (1, 1)])
+    path, start = SECOND.Path(data, ratio, kind.strip()), Chain(data, ratio, kind)
+    places = [k for k in range(len(start.steps)) if start.fused(k, 0)]
+    exchanged = 0
+    for _ in range(20):
+        here, rules = start, ()
+        for _ in range(3):
+            k = rng.choice(places) if rng.random() < 0.8 else rng.randrange(len(start.steps))
+            choice = k, rng.randrange(n ** len(start.fused(k, 0) or (0,))), rng.random() < 0.3
+            here, rules = here.narrowed(*choice), (*rules, choice)
         other = {}
         for step, those, yes in SECOND.same_as(path, rules):
             other.setdefault(step, set()).update((j, yes) for j in those)
+            exchanged += len(those) > 1
         assert {step: {*those} for step, those in here.chosen.items()} == other
+    classes = [sum(first == a for first in start.firsts) for a in range(n)]
+    assert (exchanged > 0) == (max(classes) > 2 and kind != COUNTED)
 
 
 @pytest.mark.in_turn

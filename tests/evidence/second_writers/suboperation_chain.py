@@ -475,8 +475,9 @@ class Walk:
         self.moves: list[dict[Label, list[tuple[Label, Any]]]] = []
         known: list[Operation] = []
         states: set[Label] = {()}
+        every = list(same_as(path, rules))
         for k, step in enumerate(path.steps):
-            allowed = [(those, yes) for step_of, those, yes in same_as(path, rules) if step_of == k]
+            allowed = [(those, yes) for step_of, those, yes in every if step_of == k]
             names = list(dict.fromkeys(step.kept))
             self.moves.append({})
             for state in states:
