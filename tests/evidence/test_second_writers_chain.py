@@ -199,10 +199,10 @@ def test_both_leave_out_the_same_moves_of_equal_accelerators(seed):
 @pytest.mark.parametrize("kind", [CHAIN, COUNTED])
 def test_verdicts_where_nothing_is_fused(seed, kind):
     """No more than the optimum is proven of shares that wait for each other, whatever the weights."""
-    instance, rng = drawn(seed, (3, 5), (2, 3), tails=[5])
+    instance, rng = drawn(seed, (2, 5), (2, 3), tails=[5])
     data = with_equal_accelerators(instance.to_json(), rng) if seed % 2 else instance.to_json()
     ratio = (instance.batch - 1, 1) if len(instance.accelerators) > 1 else (instance.batch,)
-    diagram, best = diagram_of(data, ratio, kind, small=2000), optimum(data, ratio)
+    diagram, best = diagram_of(data, ratio, kind, small=400), optimum(data, ratio)
     for bound, proof in proofs_of(diagram, best):
         assert verdict(data, ratio, bound, json.loads(json.dumps(proof)), kind)
         assert not verdict(data, ratio, best + 1, proof, kind)
