@@ -112,7 +112,7 @@ def optimum(data, ratio):
     """The least makespan of a ratio where links are not shared: no plan on a medium is better."""
     plain = Instance.model_validate_json(json.dumps({**data, "medium": "links"}))
     padded = (*ratio, *[0] * (len(plain.accelerators) - len(ratio)))
-    found = prove(RatioModel(lower(plain, padded)), Budget(time_s=100).start())
+    found = prove(RatioModel(lower(plain, padded)), Budget(time_s=20).start())
     return found.claimed if found.status is Status.OPTIMAL else pytest.skip("no optimum")
 
 

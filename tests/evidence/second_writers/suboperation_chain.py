@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 
 UNIT = 4096  # of weights
 NEVER = 1 << 60  # when an accelerator begins that has nothing to do
+MANY = 1000  # labels of one state, of which all pairs are compared; a proof that needs more is refused
 Operation = tuple[str, int, int]
 Where = dict[Operation, int]
 Label = tuple[int, ...]
@@ -663,6 +664,8 @@ def leaf(walk: Walk, bound: int, proof: Any) -> str | None:
                     found.setdefault(to, set()).add((new[0], *(x - x % grid for x in new[1:])))
         if found and walk.path.counted:
             return "a label whose accelerators have lost their names"
+        if any(len(those) > MANY for those in found.values()):
+            return "more labels of a state than can be compared"
         labels = {state: set(not_dominated(those)) for state, those in found.items()}
     left = [label for those in labels.values() for label in those if walk.makespan(label) < bound]
     return f"{len(left)} labels are left, such as {left[0]}" if left else None
