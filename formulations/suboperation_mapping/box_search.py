@@ -56,6 +56,8 @@ class Open:
         By its own program, not only by a larger one's.
     loose : Node or None
         The fused node whose place is to divide it.
+    taught : bool
+        Others have proven the bound.
     """
 
     bound: int
@@ -65,6 +67,7 @@ class Open:
     solved: bool = False
     proof: dict[str, Any] | None = None
     loose: Node | None = None
+    taught: bool = False
 
 
 class BoxSearch:

@@ -58,9 +58,17 @@ class StageBoxes:
                 break
             self.recomputed &= least <= min(each.own for each in those)
             top = heapq.heappop(heap)
-            top.bound, raised = least, True
+            top.bound, top.taught, raised = least, True, True
             heapq.heappush(heap, top)
         return raised
+
+    def taught(self) -> bool:
+        """Whether questions have proven more of the weakest box than programs have; there programs are too weak."""
+        if self.search.roots or not self.search.heap:
+            return False
+        if self.chained and self.learn():
+            self.tell("chain")
+        return self.search.heap[0].taught
 
     @property
     def rooted(self) -> bool:
@@ -77,6 +85,12 @@ class StageBoxes:
             few = few_ratios(each.box, self.search.batch, self.search.parts, self.params.singles)
             for ratio in few or ():
                 state.ratios[ratio].raise_to(self.search.of(ratio), own=self.recomputed)
+        located = any(each.places for each in self.search.changed)
+        self.tell("chain" if learned else "places" if located else "boxes")
+
+    def tell(self, rung: str) -> None:
+        """Raise all ratios to the least bound of any box."""
+        state = self.state
         for each in self.search.finished:  # what was proven of single ratios since
             known = state.ratios[next(self.search.ratios(each))]
             self.recomputed &= known.bound <= max(each.bound, known.own)
@@ -84,5 +98,4 @@ class StageBoxes:
         bound = min(self.search.bound(), NO_PLAN - 1)
         state.raise_all(bound, own=self.recomputed)
         state.recomputed()
-        located = any(each.places for each in self.search.changed)
-        state.announce("chain" if learned else "places" if located else "boxes")
+        state.announce(rung)

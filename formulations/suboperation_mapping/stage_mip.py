@@ -8,7 +8,8 @@ Each kind of work that raises the bound is a *rung*; the cheap ones come first, 
     closed.
 3.  ``chain``: ratios are bounded along a chain (:mod:`ascent`), the weakest first: by weights, of the boxes in which it
     lies (:mod:`chain_boxes`) and then alone, and by labels and choices. Weights lead to a plan as well
-    (:mod:`chain_plan`). In one process this and the division of boxes take turns, in which both have the same time.
+    (:mod:`chain_plan`). In one process this and the division of boxes take turns, in which both have the same time;
+    beside processes a box is divided as long as chains have not proven more of it than programs.
 4.  ``stage LP``: the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely
     mapping is improved. Where there is no chain it bounds single ratios among the boxes, of few accelerators.
 5.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
@@ -176,9 +177,11 @@ class StageMip:
         self.pool, ahead = self.executor(scale), 0.0  # seconds that chains had more than boxes
         try:
             while not self.state.done(self.target_gap):
-                division = boxes is not None and boxes.waiting()
                 # In one process, boxes and chains share the time evenly, and all other questions come after them.
-                alone = division and isinstance(self.pool, _Here)
+                # Beside processes, boxes are divided where chains do not prove more: else others may have the time.
+                here = isinstance(self.pool, _Here)
+                division = boxes is not None and boxes.waiting() and (here or not (self.running and boxes.taught()))
+                alone = division and here
                 begun = time.perf_counter()
                 answered = self.tend(alone) if not alone or ahead <= 0 else False
                 if answered and alone:

@@ -23,9 +23,10 @@ from mapgap.formulations.suboperation_mapping.fluid_bound import FluidModel
 from mapgap.formulations.suboperation_mapping.located_frame import Frame
 from mapgap.formulations.suboperation_mapping.params import Stage
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
+from mapgap.formulations.suboperation_mapping.stage_boxes import StageBoxes
 from mapgap.formulations.suboperation_mapping.stage_mip import run
 from mapgap.formulations.suboperation_mapping.stage_model import StageModel
-from mapgap.formulations.suboperation_mapping.stage_state import RatioState
+from mapgap.formulations.suboperation_mapping.stage_state import RatioState, State
 from mapgap.formulations.suboperation_mapping.staged_ratio import StagedRatioModel
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
@@ -289,6 +290,27 @@ def test_the_stages_make_the_complete_model_prove_more():
         return model.solve(Budget(300.0).start()).status
 
     assert (below(()), below((15,))) == (Status.INFEASIBLE, Status.UNKNOWN)
+
+
+def test_boxes_are_not_divided_where_questions_have_proven_more():
+    """The weakest box is then one that they have not raised, or their word is the bound of all ratios."""
+    instance = LIBRARY.generate("small", 7)
+    search.prepare(instance, 1.0)
+    known = State.begin(instance, Budget(time_s=60).start(), list(partitions(6, 2)), False)
+    boxes = StageBoxes(known, Frame(instance), chained=True)
+    assert not boxes.taught()  # its roots have no programs yet
+    while not boxes.rooted:
+        boxes.step()
+    weakest, other = boxes.search.heap
+    assert not boxes.taught()
+    for ratio in boxes.search.ratios(weakest):
+        known.ratios[ratio].raise_to(other.bound + 10, own=True)
+    assert not boxes.taught()  # of the other one no question has proven anything
+    assert known.bound == other.bound
+    for ratio in boxes.search.ratios(other):
+        known.ratios[ratio].raise_to(other.bound + 7, own=True)
+    assert boxes.taught()
+    assert known.bound == known.budget.recomputed[-1] == other.bound
 
 
 @pytest.mark.in_turn

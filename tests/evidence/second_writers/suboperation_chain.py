@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 UNIT = 4096  # of weights
 NEVER = 1 << 60  # when an accelerator begins that has nothing to do
-MANY = 1000  # labels of one state, of which all pairs are compared; a proof that needs more is refused
+MANY = 1000  # labels of one state, of which all pairs are compared
 Operation = tuple[str, int, int]
 Where = dict[Operation, int]
 Label = tuple[int, ...]
@@ -620,7 +620,7 @@ def outlived(
     """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does.
 
     With ``most``, that no ratio has whose shares lie between, beside others of ``absent`` limits; shares that may be
-    empty count for nothing.
+    empty count for nothing. An OverflowError says that the proof may hold, but is too wide for this checker.
     """
     parts = list(proof) if isinstance(proof, list) else [proof]
     shares = [(low, high) for low, high in zip(ratio, most or ratio, strict=True) if low]
@@ -665,7 +665,7 @@ def leaf(walk: Walk, bound: int, proof: Any) -> str | None:
         if found and walk.path.counted:
             return "a label whose accelerators have lost their names"
         if any(len(those) > MANY for those in found.values()):
-            return "more labels of a state than can be compared"
+            raise OverflowError(f"more than {MANY} labels of a state")
         labels = {state: set(not_dominated(those)) for state, those in found.items()}
     left = [label for those in labels.values() for label in those if walk.makespan(label) < bound]
     return f"{len(left)} labels are left, such as {left[0]}" if left else None
