@@ -59,7 +59,6 @@ METHODS = [
         reference="relaxation, quick planner, label setting and annealing in turns",
         summary="annealed_options, then label_setting and longer annealings in turns",
         options={"start": ""},
-        params="params:Portfolio",
         members=("relaxation", "additive_greedy", "annealed_options", "label_setting", "annealing"),
         rank=10,
         engines=("own",),

@@ -19,19 +19,3 @@ class LabelSetting(Params):
 
     widths: tuple[int, ...] = (64, 1024, 16_384, 262_144, 4_194_304)
     strips: int = 200
-
-
-@dataclass(frozen=True)
-class Portfolio(Params):
-    """The portfolio.
-
-    Attributes
-    ----------
-    annealing : float
-        Share of the time of the annealings while labels are made, that of the labels being 1.
-    stale : int
-        Annealings in a row without a better plan, each twice as long as the one before, after which it ends.
-    """
-
-    annealing: float = 0.25
-    stale: int = 4

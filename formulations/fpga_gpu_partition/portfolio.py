@@ -3,8 +3,8 @@
 1. ``relaxation``: every module under the quickest and the cheapest options of its layers; a bound at once, and where
    there is no time.
 2. ``additive_greedy``, which takes no time; ``annealed_options``: both published plans and a short annealing, complete.
-3. In turns: ``label_setting``, whose prices bound and whose passes prove; and ``annealing``, each twice as long as the
-   one before, until several in a row find nothing better.
+3. In turns, for the same time: ``label_setting``, whose prices bound and whose passes prove; and ``annealing``, each
+   longer than the one before, until one finds nothing better.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import cast
 from mapgap.core import Budget, SolveResult, Status, Stop, read_start
 from mapgap.formulations.fpga_gpu_partition import label_setting
 from mapgap.formulations.fpga_gpu_partition.bounds import relaxed
-from mapgap.formulations.fpga_gpu_partition.params import Portfolio as Params
 from mapgap.heuristics.fpga_gpu_partition import additive_greedy, annealed_options
 from mapgap.heuristics.fpga_gpu_partition.search.annealing import Annealing
 from mapgap.problems.fpga_gpu_partition import Instance, Plan
@@ -30,22 +29,20 @@ def bound(board: Board) -> Iterator[None]:
     yield
 
 
-def run(instance: Instance, budget: Budget, start: str | Plan | None = None, params: Params = Params()) -> SolveResult:
+def run(instance: Instance, budget: Budget, start: str | Plan | None = None) -> SolveResult:
     """Minimise the instance's objective."""
     if reasons := diagnose(instance):
         return SolveResult(Status.INFEASIBLE, Stop.PROVED, reason="; ".join(reasons))
 
     def anneal(board: Board) -> Iterator[None]:
         """Step 3, the improver."""
-        effort, stale = 2, 0
-        while stale < params.stale:
+        turn, better = 1, True  # annealed_options was the first turn
+        while better:
+            turn += 1
             walk = Annealing(instance)
-            walk.run((budget.seed + effort + stale) % 2**32, effort, budget)
+            walk.run((budget.seed + turn) % 2**32, turn, budget)
             held = board.value  # to evaluate the plan of a whole network takes a while
-            if (held is None or walk.value < held) and board.offer(walk.plan):
-                stale = 0
-            else:
-                effort, stale = 2 * effort, stale + 1
+            better = (held is None or walk.value < held) and board.offer(walk.plan)
             yield
 
     def labels(board: Board) -> Iterator[None]:
@@ -61,7 +58,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
             Member("additive_greedy", whole(additive_greedy.run)),
             Member("annealed_options", whole(annealed_options.run)),
         ],
-        turns=[Member("label_setting", labels), Member("annealing", anneal, params.annealing)],
+        turns=[Member("label_setting", labels), Member("annealing", anneal)],
         last=relaxation,
     )
     return portfolio.run(Board(instance, budget, evaluate, start=read_start(start, Plan, instance, evaluate)))

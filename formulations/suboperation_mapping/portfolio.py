@@ -127,7 +127,7 @@ class Members:
     def eager(self) -> float:
         """The share of the annealing: large until all solutions of the pool have had a turn for nothing."""
         stale = 0 if self.rounds is None else self.search.rounds - self.rounds.last
-        return self.params.eager if stale < self.params.pool else self.params.lazy
+        return self.params.eager if stale < self.params.pool else 1.0 / self.params.eager
 
     def bounding(self) -> float:
         """The share of the stage MIP: as large until every ratio is in a box with a bound of its own program."""
@@ -172,7 +172,7 @@ class Members:
         while best := self.best():
             if windows is None or windows.best.makespan != best.makespan:
                 seed = board.budget.seed if windows is None else windows.turn
-                windows = Windows(best, seed, self.params.window, self.params.window_s)
+                windows = Windows(best, seed, self.params.window, self.params.question_s)
             board.offer(windows.improve(board.budget.remaining_s, most=1).plan)
             if windows.proven:
                 self.mip.state.ratios[parts_of(best.lowered.ratio)].raise_to(windows.best.makespan)
@@ -200,7 +200,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         first.insert(1, Member("cpsat", members.settle))
         turns.insert(0, Member("cpsat", members.ask_on))
     if params.window:
-        turns.append(Member("windows", members.polish, params.lazy))
+        turns.append(Member("windows", members.polish, 1.0 / params.eager))
     found = Portfolio(first, turns, last=Member("bounds", members.least)).run(board)
     ladder = members.ladder or (members.mip.state.ladder if "mip" in vars(members) else {})
     notes = {**found.notes, "ladder": [list(each) for each in ladder.items()]}

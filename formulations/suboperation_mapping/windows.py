@@ -51,7 +51,7 @@ class Windows:
     """
 
     def __init__(
-        self, start: Mapped, seed: int, size: int = Portfolio.window, question_s: float = Portfolio.window_s
+        self, start: Mapped, seed: int, size: int = Portfolio.window, question_s: float = Portfolio.question_s
     ) -> None:
         self.best, self.rng, self.turn = start, random.Random(seed), 0
         self.size, self.question_s, self.over = size, question_s, False

@@ -278,14 +278,14 @@ def test_bad_requests_are_input_errors(run, rogues):
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("annealing", 0, "annealing: expected a number above 0, found 0"),
-        ("annealing", "x", "annealing: expected a number above 0, found 'x'"),
-        ("stale", 2.5, "stale: expected a whole number above 0, found 2.5"),
-        ("stale", True, "stale: expected a whole number above 0, found True"),
+        ("eager", 0, "eager: expected a number above 0, found 0"),
+        ("eager", "x", "eager: expected a number above 0, found 'x'"),
+        ("alone", 2.5, "alone: expected a whole number above 0, found 2.5"),
+        ("alone", True, "alone: expected a whole number above 0, found True"),
     ],
 )
 def test_a_parameter_is_of_the_kind_of_its_default(name, value, expected):
-    portfolio = registry.methods("fpga_gpu_partition")["portfolio"]
+    portfolio = registry.methods("suboperation_mapping")["portfolio"]
     with pytest.raises(InputError, match=expected):
         check_options(portfolio, {name: value})
 
