@@ -161,10 +161,9 @@ class Portfolio(Stage, Annealing):
         Steps of annealing before anybody else has a turn.
     at_once : float
         Seconds of a ratio in the first pass of CP-SAT, which takes part up to ``few`` operations of :class:`Sweep`.
-    eager : float
-        How many times the share of the others the annealing has while it finds better plans; after that the stage MIP
-        has so many times the share of the annealing and of neighbourhoods, and an equal one until all ratios are
-        bounded in boxes.
+    eager, lazy : float
+        Shares of the annealing, that of the stage MIP being 1: while it finds better plans, and after that. Until all
+        ratios are bounded in boxes the stage MIP has the larger share as well, and neighbourhoods have the smaller one.
     window : int
         Operations of the first neighbourhood that CP-SAT decides anew, in ``question_s``; 0 for none.
     """
@@ -172,6 +171,7 @@ class Portfolio(Stage, Annealing):
     alone: int = 2_000_000
     at_once: float = 0.05
     eager: float = 4.0
+    lazy: float = 0.4
     window: int = 16
 
 

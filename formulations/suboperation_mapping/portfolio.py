@@ -127,7 +127,7 @@ class Members:
     def eager(self) -> float:
         """The share of the annealing: large until all solutions of the pool have had a turn for nothing."""
         stale = 0 if self.rounds is None else self.search.rounds - self.rounds.last
-        return self.params.eager if stale < self.params.pool else 1.0 / self.params.eager
+        return self.params.eager if stale < self.params.pool else self.params.lazy
 
     def bounding(self) -> float:
         """The share of the stage MIP: as large until every ratio is in a box with a bound of its own program."""
@@ -200,7 +200,7 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
         first.insert(1, Member("cpsat", members.settle))
         turns.insert(0, Member("cpsat", members.ask_on))
     if params.window:
-        turns.append(Member("windows", members.polish, 1.0 / params.eager))
+        turns.append(Member("windows", members.polish, params.lazy))
     found = Portfolio(first, turns, last=Member("bounds", members.least)).run(board)
     ladder = members.ladder or (members.mip.state.ladder if "mip" in vars(members) else {})
     notes = {**found.notes, "ladder": [list(each) for each in ladder.items()]}
