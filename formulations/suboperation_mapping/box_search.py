@@ -57,7 +57,7 @@ class Open:
     loose : Node or None
         The fused node whose place is to divide it.
     taught : bool
-        Others have proven the bound.
+        Others have proven the bound, not a program.
     """
 
     bound: int
@@ -203,7 +203,7 @@ class BoxSearch:
         top.loose = self._loose(top.places, found.parts) if self.frame.params.places else None
         if found.bound > top.bound:
             places = [[*v, a] for v, a in top.places]
-            top.bound = found.bound
+            top.bound, top.taught = found.bound, False
             top.proof = {"box": [list(g) for g in top.box], "places": places, **(found.proof or {})}
 
     def _loose(self, places: Located, parts: Mapping[Node, float]) -> Node | None:

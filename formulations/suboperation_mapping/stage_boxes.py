@@ -62,8 +62,8 @@ class StageBoxes:
             heapq.heappush(heap, top)
         return raised
 
-    def taught(self) -> bool:
-        """Whether questions have proven more of the weakest box than programs have; there programs are too weak."""
+    def outdone(self) -> bool:
+        """Raise boxes to what questions have proven; whether that is more of the weakest one than programs have."""
         if self.search.roots or not self.search.heap:
             return False
         if self.chained and self.learn():

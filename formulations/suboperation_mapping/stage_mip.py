@@ -180,7 +180,7 @@ class StageMip:
                 # In one process, boxes and chains share the time evenly, and all other questions come after them.
                 # Beside processes, boxes are divided where chains do not prove more: else others may have the time.
                 here = isinstance(self.pool, _Here)
-                division = boxes is not None and boxes.waiting() and (here or not (self.running and boxes.taught()))
+                division = boxes is not None and boxes.waiting() and (here or not (self.running and boxes.outdone()))
                 alone = division and here
                 begun = time.perf_counter()
                 answered = self.tend(alone) if not alone or ahead <= 0 else False

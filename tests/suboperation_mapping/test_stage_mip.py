@@ -292,25 +292,50 @@ def test_the_stages_make_the_complete_model_prove_more():
     assert (below(()), below((15,))) == (Status.INFEASIBLE, Status.UNKNOWN)
 
 
-def test_boxes_are_not_divided_where_questions_have_proven_more():
-    """The weakest box is then one that they have not raised, or their word is the bound of all ratios."""
+def test_boxes_are_outdone_where_questions_have_proven_more_of_the_weakest_one():
+    """Then their word is the bound of all ratios."""
     instance = LIBRARY.generate("small", 7)
     search.prepare(instance, 1.0)
     known = State.begin(instance, Budget(time_s=60).start(), list(partitions(6, 2)), False)
     boxes = StageBoxes(known, Frame(instance), chained=True)
-    assert not boxes.taught()  # its roots have no programs yet
+    assert not boxes.outdone()  # its roots have no programs yet
     while not boxes.rooted:
         boxes.step()
     weakest, other = boxes.search.heap
-    assert not boxes.taught()
+    assert not boxes.outdone()
     for ratio in boxes.search.ratios(weakest):
         known.ratios[ratio].raise_to(other.bound + 10, own=True)
-    assert not boxes.taught()  # of the other one no question has proven anything
+    assert not boxes.outdone()  # of the other one no question has proven anything
     assert known.bound == other.bound
     for ratio in boxes.search.ratios(other):
         known.ratios[ratio].raise_to(other.bound + 7, own=True)
-    assert boxes.taught()
+    assert boxes.outdone()
     assert known.bound == known.budget.recomputed[-1] == other.bound
+
+
+@pytest.mark.parametrize("outdone", [False, True])
+def test_beside_processes_boxes_that_are_outdone_are_not_divided(monkeypatch, outdone):
+    """As long as there is an answer to wait for; here none ever comes, and nothing has been asked in the first turn."""
+    divided = []
+
+    class Silent(AtOnce):
+        def submit(self, fn, /, *args, **kwargs):
+            return Future()
+
+    def step(boxes):
+        divided.append(boxes)
+
+    monkeypatch.setattr(stage_mip, "ProcessPoolExecutor", Silent)
+    monkeypatch.setattr(StageBoxes, "waiting", lambda boxes: True)
+    monkeypatch.setattr(StageBoxes, "outdone", lambda boxes: outdone)
+    monkeypatch.setattr(StageBoxes, "step", step)
+    mip = stage_mip.StageMip(LIBRARY.generate("small", 7), Budget(time_s=60, workers=2).start())
+    steps = mip.steps()
+    idle = [next(steps) for _ in range(5)]  # the first time behind the bounds that need no program
+    steps.close()
+    assert mip.running
+    assert len(divided) == (1 if outdone else 4)
+    assert idle[-1] == outdone  # the others may have the time
 
 
 @pytest.mark.in_turn

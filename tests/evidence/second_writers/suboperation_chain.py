@@ -43,6 +43,10 @@ Label = tuple[int, ...]
 Rules = tuple[tuple[int, int, bool], ...]  # a step has a move, or has not
 
 
+class TooWide(Exception):
+    """This checker, which compares all pairs of labels, has no word on the proof."""
+
+
 class Apart(NamedTuple):
     """What a step of the tail adds: time by share, work by accelerator; how much later it begins (None: at once)."""
 
@@ -620,7 +624,7 @@ def outlived(
     """Why a proof that the ratio has no plan below a bound does not hold; ``None`` if it does.
 
     With ``most``, that no ratio has whose shares lie between, beside others of ``absent`` limits; shares that may be
-    empty count for nothing. An OverflowError says that the proof may hold, but is too wide for this checker.
+    empty count for nothing. TooWide says that the proof may hold.
     """
     parts = list(proof) if isinstance(proof, list) else [proof]
     shares = [(low, high) for low, high in zip(ratio, most or ratio, strict=True) if low]
@@ -665,7 +669,7 @@ def leaf(walk: Walk, bound: int, proof: Any) -> str | None:
         if found and walk.path.counted:
             return "a label whose accelerators have lost their names"
         if any(len(those) > MANY for those in found.values()):
-            raise OverflowError(f"more than {MANY} labels of a state")
+            raise TooWide(f"more than {MANY} labels of a state")
         labels = {state: set(not_dominated(those)) for state, those in found.items()}
     left = [label for those in labels.values() for label in those if walk.makespan(label) < bound]
     return f"{len(left)} labels are left, such as {left[0]}" if left else None
