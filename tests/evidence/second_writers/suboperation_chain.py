@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 UNIT = 4096  # of weights
 NEVER = 1 << 60  # when an accelerator begins that has nothing to do
-MANY = 1000  # labels of one state, of which all pairs are compared
+MANY = 10_000  # labels of one state, of which all pairs are compared
 Operation = tuple[str, int, int]
 Where = dict[Operation, int]
 Label = tuple[int, ...]
