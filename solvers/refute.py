@@ -57,11 +57,12 @@ class Box(Protocol):
 
     lower: list[int]
     upper: list[int]
-    secants: list[tuple[Terms, int]]
+    rows: list[tuple[Terms, int]]
 
     def halves(self, j: int, v: int) -> tuple[Any, Any]: ...
     def tighten(self, row: Terms, bound: int) -> bool: ...
     def secant(self, product: tuple[int, int, int]) -> tuple[Terms, int]: ...
+    def window(self, machine: Any, begin: int, end: int | None = None) -> tuple[Terms, int]: ...
 
 
 Promising = Callable[[Any, Sequence[float]], Sequence[int]]
@@ -75,6 +76,7 @@ class Program(Protocol):
     upper: list[int]
     rows: list[tuple[Terms, int]]
     products: list[tuple[int, int, int]]
+    machines: list[Any]
     cutoff: int
 
 
@@ -104,10 +106,10 @@ class Relaxation:
 
     def __init__(self, program: Program, budget: Budget, scaled: bool, late: Collection[int] = ()) -> None:
         check_version("highspy")
-        self.budget, count = budget, len(program.lower)
+        self.budget, self.count, count = budget, len(program.rows), len(program.lower)
         ranges = np.array(program.upper, float) if scaled else np.ones(count)
         self.unit = 2.0 ** np.maximum(0.0, np.floor(np.log2(np.maximum(ranges, 1.0) / UNITS)))
-        self.factor = np.ones(len(program.rows))
+        self.factor, self.scaled = np.ones(len(program.rows)), scaled
         if scaled:
             largest = (max((abs(a) * self.unit[j] for j, a in row.items()), default=1.0) for row, _ in program.rows)
             self.factor = 1.0 / np.array(list(largest))
@@ -164,6 +166,20 @@ class Relaxation:
         multipliers = _multipliers(np.asarray(solution.row_dual) * self.factor)
         return (np.asarray(solution.col_value) * self.unit).tolist(), [(i, y * largest) for i, y in multipliers]
 
+    def extend(self, rows: Rows) -> None:
+        """Rows beside those of the program, in the place of those that were so before."""
+        own = self.engine.getNumRow()
+        if own > self.count:
+            self.engine.deleteRows(own - self.count, np.arange(self.count, own, dtype=np.int32))
+        factors = []
+        for row, bound in rows:
+            columns = np.array(list(row), np.int32)
+            values = np.array(list(row.values()), float) * self.unit[columns]
+            factors.append(1.0 / max(abs(values), default=1.0) if self.scaled else 1.0)
+            limits = -highspy.kHighsInf, float(bound) * factors[-1]
+            self.engine.addRow(*limits, len(row), columns, values * factors[-1])
+        self.factor = np.concatenate((self.factor[: self.count], factors))
+
     def _wake(self, box: Box) -> None:
         """Late rows with a variable that is fixed, and no others."""
         fixed = np.array(box.lower) == np.array(box.upper)
@@ -196,7 +212,7 @@ def emptying(rows: Rows, box: Box, number: int | None, duals: Duals) -> list[Any
     Parameters
     ----------
     rows : sequence of pairs
-        Those of the program, then secants of the box.
+        Those of the program, then those of the box.
     number : int or None
         The row that was minimised; ``None`` if the multipliers are those of a dual ray.
     """
@@ -246,7 +262,7 @@ def _sum(rows: Rows, step: Sequence[Any]) -> tuple[Terms, int]:
     return {j: a for j, a in total.items() if a}, limit
 
 
-class _Search:
+class Search:
     """Steps that are written while boxes shrink, are emptied, or split.
 
     ``waiting`` are the rows of a box that may tighten something: those with a variable that moved.
@@ -276,7 +292,7 @@ class _Search:
                 return []
             before = self.ranges(box)
             number = self.objective(box)
-            row, limit = (self.program.rows + box.secants)[number]
+            row, limit = (self.program.rows + box.rows)[number]
             point, duals = self.relaxation.minimise(box, row)
             if point is None and not self.emptied(box, None, duals):
                 self.relaxation.forget()
@@ -287,7 +303,7 @@ class _Search:
                 return None
             if sum(a * point[j] for j, a in row.items()) > limit and self.emptied(box, number, duals):
                 return None
-            if not self.add(box, _combination(self.program.rows + box.secants, number, duals, SCALES[1]), waiting):
+            if not self.add(box, _combination(self.program.rows + box.rows, number, duals, SCALES[1]), waiting):
                 return None
             if not self.propagate(box, waiting):
                 return None
@@ -300,14 +316,14 @@ class _Search:
     def objective(self, box: Box) -> int:
         """Number of the row that the relaxation minimises."""
         products = len(self.program.products)
-        return len(self.program.rows) + len(box.secants) - products if products else self.program.cutoff
+        return len(self.program.rows) + len(box.rows) - products if products else self.program.cutoff
 
     def ranges(self, box: Box) -> list[int]:
         return [box.upper[j] - box.lower[j] + 1 for j in self.factors]
 
     def emptied(self, box: Box, number: int | None, duals: Duals) -> bool:
         """Empty a box by a sum of rows; ``False`` if none does."""
-        step = emptying(self.program.rows + box.secants, box, number, duals)
+        step = emptying(self.program.rows + box.rows, box, number, duals)
         if step is not None:
             self.proof.append(step)
         return step is not None
@@ -315,7 +331,7 @@ class _Search:
     def add(self, box: Box, step: list[Any], waiting: set[int]) -> bool:
         """Tighten by a sum of rows and write that down if it does something; ``False`` if the box is empty."""
         before = (box.lower[:], box.upper[:])
-        row, limit = _sum(self.program.rows + box.secants, step)
+        row, limit = _sum(self.program.rows + box.rows, step)
         holds = box.tighten(row, limit)
         if not holds or (box.lower, box.upper) != before:
             self.proof.append(step)
@@ -330,10 +346,10 @@ class _Search:
         for _ in range(ROUNDS if products else 0):
             before = self.ranges(box)
             fresh = [box.secant(product) for product in products]
-            if box.secants[-len(products) :] != fresh:  # all anew, so that the last ones are one per product
+            if box.rows[-len(products) :] != fresh:  # all anew, so that the last ones are one per product
                 for k, secant in enumerate(fresh):
                     self.proof.append(["h", k])
-                    box.secants.append(secant)
+                    box.rows.append(secant)
             first = self.objective(box)
             if not all(self.add(box, ["p", first + k, 1], waiting) for k in range(len(products))):
                 return False
@@ -380,7 +396,7 @@ class _Search:
     def branching(self, box: Box, point: Sequence[float]) -> int | None:
         """The most fractional variable, factors of products last of all; of promising ones the best one."""
         if self.promising is not None:
-            row, limit = (self.program.rows + box.secants)[self.objective(box)]
+            row, limit = (self.program.rows + box.rows)[self.objective(box)]
             return look_ahead(self.relaxation, box, row, limit, point, self.promising(box, point))
         away = {j: abs(x - round(x)) for j, x in enumerate(point) if box.lower[j] < box.upper[j]}
         candidates = [j for j, distance in away.items() if distance > FRACTION]
@@ -460,7 +476,7 @@ def refute(
     late : collection of int
         Choices whose rows say next to nothing before one of them is made: relaxations without them are quicker.
     """
-    search = _Search(program, budget, promising, scaled, late)
+    search = Search(program, budget, promising, scaled, late)
     every = range(len(program.rows))
     waiting, looked = set(every), 0
     if not search.narrow(box, waiting):

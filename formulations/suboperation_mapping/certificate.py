@@ -26,6 +26,7 @@ from mapgap.problems.suboperation_mapping.certificate.lengths import box
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import refute
+from mapgap.solvers.shave import Shaving
 
 FRACTION, OVERLAP = 1e-6, 1e-3  #: what counts as whole, and as the same time, in a point in floating point
 
@@ -89,6 +90,12 @@ def _refuted(model: Writer, budget: Budget, boxes: int) -> list[list[Any]] | Non
     whole, scaled = Box(program.lower[:], program.upper[:], []), isinstance(model, Located)
     orders = {j for pair in model.orders.values() for j in pair}
     return refute(program, whole, budget, partial(promising, model), boxes, scaled=scaled, late=orders).proof
+
+
+def shaving(model: Writer, budget: Budget) -> Shaving:
+    """The search for steps that refute the program of a ratio."""
+    program = model.program
+    return Shaving(program, Box(program.lower[:], program.upper[:], []), budget, partial(promising, model))
 
 
 def flat(instance: dict[str, Any]) -> bool:

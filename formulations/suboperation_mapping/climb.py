@@ -9,6 +9,9 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains first (:mod:`~.chain_boxes`), of few moves and then of more, and have no program where a chain has
 ``enough`` of them.
 
+A ratio of few operations takes turns: its goal is refuted by :mod:`~mapgap.solvers.shave` as well, as long as neither
+this nor all else is done. That proves the goal or nothing, where the tree of a relaxation ends far below it.
+
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
 of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`); but of more than
 ``told_apart`` accelerators, where programs are those of boxes that have chains, it begins anew.
@@ -26,10 +29,11 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
+from mapgap.evidence import check
 from mapgap.evidence.check import Box, Program
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, LowCutter, few_ratios, of_ratio, roots, single
-from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, written
+from mapgap.formulations.suboperation_mapping.certificate import flat, named, promising, shaving, written
 from mapgap.formulations.suboperation_mapping.chain_boxes import (
     Narrowing,
     Share,
@@ -48,6 +52,7 @@ from mapgap.problems.suboperation_mapping.certificate.lengths import box
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
+from mapgap.solvers.shave import Shaving
 
 Steps = Sequence[Sequence[Any]]
 Start = tuple[int, dict[str, Steps]]
@@ -110,6 +115,14 @@ class Case:
         The name of this in the certificate, without what kind of chain it is.
     wider : tuple of Share
         What a chain has that is tried when that one is done; nothing if there is none of more work.
+    shaving : Shaving or None
+        The search for steps that refute the goal; ``None`` before it has begun.
+    shaved : pair or None
+        What is refuted of a ratio, a bound, and the steps.
+    turn : bool
+        Whether it is the turn of this search.
+    stuck : bool
+        Whether nothing else is left to do.
     """
 
     def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
@@ -121,11 +134,15 @@ class Case:
         self.ascent: Ascent | None = None
         self.chain = ""
         self.wider: tuple[Share, ...] = ()
+        self.shaving: Shaving | None = None
+        self.shaved: tuple[int, Steps] | None = None
+        self.turn = self.stuck = False
         self.parts: list[Case] = []
 
     @property
     def own(self) -> int:
-        return max(self.leaves[0][0], 0 if self.ascent is None else self.ascent.bound)
+        along, refuted = 0 if self.ascent is None else self.ascent.bound, 0 if self.shaved is None else self.shaved[0]
+        return max(self.leaves[0][0], along, refuted)
 
     @property
     def value(self) -> int:
@@ -188,10 +205,31 @@ class Climb:
             case = self.all
             while case.parts:
                 case = min(case.parts, key=lambda part: part.value)
+            if (case.turn or case.stuck) and self.shave(case):
+                case.turn = False
+                continue
+            if case.stuck:
+                return
+            case.turn = True
             if not self.work(case):
                 case.parts = [self.case(name, case.value) for name in self.parts(case.name)]
-                if not case.parts and (self.bounded_along(case.name) or not self.close(case)):
-                    return
+                case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
+
+    def shave(self, case: Case) -> bool:
+        """Go on with the search for steps that refute the goal of a ratio; ``False`` if there is none, or it ended."""
+        if case.shaving is None:
+            name = case.name.removesuffix(ORDER)
+            if case.name == ALL or "x" in name or not self.written_alone(groups_of(name)):
+                return False
+            model = self.program(name)[0]
+            if len(model.operations) > self.params.shaved:
+                return False
+            case.shaving = shaving(model, self.budget)
+        before, more = case.shaving.asked, case.shaving.turn()
+        self.asked += case.shaving.asked - before
+        if not more and case.shaving.steps is not None:
+            case.shaved = self.goal, case.shaving.steps
+        return more or case.shaved is not None
 
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""
@@ -244,7 +282,9 @@ class Climb:
     def work(self, case: Case) -> bool:
         """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
         case.opened = True
-        if case.steps:
+        if any(kind == "w" for kind, *_ in case.steps):
+            case.shaved, case.steps = (case.promise, case.steps), ()
+        elif case.steps:
             self.regrow(case)
         leaf = case.leaves[0][2]
         # Where nothing is fused there is no cutter, and the program of a ratio is quicker than a long chain.
@@ -324,6 +364,15 @@ class Climb:
         scaled = isinstance(model, Located)
         return refute(model.program, here, budget, choices, self.params.boxes, scaled=scaled, late=late).proof
 
+    def shaved_again(self, name: str, bound: int, steps: Steps) -> Steps | None:
+        """Steps that refute a bound, which may be less than the one that these refute."""
+        model = written(self.instance, bound, name)
+        try:
+            check.refuted(model.program, steps)
+            return steps
+        except check.Refused:
+            return shaving(model, Budget(ENDLESS)).finished()
+
     def program(self, name: str) -> tuple[Writer, Relaxation]:
         """The program of a case for the goal, and its relaxation; the last ones used are kept."""
         if name not in self.kept:
@@ -394,6 +443,13 @@ class Climb:
         for case in self.all.ways(bound):
             if case.ascent is not None and case.ascent.bound >= bound:
                 found[case.chain + case.ascent.kind] = case.ascent.proof
+                continue
+            if case.shaved is not None and case.shaved[0] >= bound:
+                name = case.name.removesuffix(ORDER)
+                shaved = self.shaved_again(name, bound, case.shaved[1])
+                if shaved is None:
+                    return None
+                found[name] = shaved
                 continue
             model = written(self.instance, bound, case.name)
             steps, waiting = found.setdefault(case.name, []), [case.root]

@@ -195,6 +195,8 @@ class Certificate(Chains):
         Relaxations, and tries along chains, after which a climb ends.
     orders : int
         Divisions of a ratio by orders, in a climb.
+    shaved : int
+        Operations of a ratio up to which a climb refutes its goal by shaving.
     kept : int
         Programs that a climb keeps with their bases.
     enough : float
@@ -212,6 +214,7 @@ class Certificate(Chains):
     configurations: int = 256
     asked: int = 1_000_000
     orders: int = 20_000
+    shaved: int = 100
     kept: int = 40
     enough: float = 0.8
     first: int = 80_000

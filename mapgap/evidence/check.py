@@ -30,6 +30,8 @@ Proof of a refutation, a list of steps; it visits boxes (bounds of all variables
   box exceeds its right-hand side, the box is empty; else it tightens every bound that it implies.
 - ``["q", i, …]`` does so with every single row ``i``, one after the other.
 - ``["h", k]`` appends the secant of product ``k`` over the box to the rows of the box.
+- ``["w", k, begin]`` appends what machine ``k`` does from ``begin`` to its end at least, by the bounds of the box;
+  ``["w", k, begin, end]`` what it does until ``end``.
 - ``["s", j, v]`` splits the box at ``x[j] <= v`` and ``x[j] >= v + 1``; the first half comes next.
 
 The proof holds if its steps leave no box.
@@ -51,6 +53,7 @@ from types import ModuleType, NoneType
 from typing import Any
 
 Terms = dict[int, int]
+Task = tuple[int, int, int, int, list[int]]
 SCHEMA = 1
 NONE = {"min": 1 << 62, "max": -1}  # what no plan at all is better than
 GARBAGE = 1_000_000  # objects after which they are collected, between cases
@@ -65,6 +68,10 @@ class Program:
     """Integer variables within bounds, rows ``sum of a x <= b``, products ``x[e] x[l] <= v`` of variables >= 0.
 
     ``cutoff`` is the row that says "better than the bound"; provers minimise its left-hand side.
+
+    A machine, a pair of the variable of its end and its tasks, does one task after the other. Of a task ``(start, load,
+    place, least, after)`` it does something from ``x[start]`` until none of ``x[after]`` or its end has passed, for
+    ``x[load]`` without a break, and ``least`` at least if ``x[place]`` is 1; nothing (``x[load]`` is 0) if that is 0.
     """
 
     def __init__(self) -> None:
@@ -72,6 +79,7 @@ class Program:
         self.upper: list[int] = []
         self.rows: list[tuple[Terms, int]] = []
         self.products: list[tuple[int, int, int]] = []
+        self.machines: list[tuple[int, list[Task]]] = []
         self.cutoff = -1
 
     def variable(self, lower: int, upper: int) -> int:
@@ -96,13 +104,13 @@ class Program:
 
 
 class Box:
-    """Bounds of all variables, and the secants that hold within them."""
+    """Bounds of all variables, and the rows that hold within them beside those of the program."""
 
-    def __init__(self, lower: list[int], upper: list[int], secants: list[tuple[Terms, int]]) -> None:
-        self.lower, self.upper, self.secants = lower, upper, secants
+    def __init__(self, lower: list[int], upper: list[int], rows: list[tuple[Terms, int]]) -> None:
+        self.lower, self.upper, self.rows = lower, upper, rows
 
     def halves(self, j: int, v: int) -> tuple[Box, Box]:
-        below, above = (Box(self.lower[:], self.upper[:], self.secants[:]) for _ in range(2))
+        below, above = (Box(self.lower[:], self.upper[:], self.rows[:]) for _ in range(2))
         below.upper[j] = min(below.upper[j], v)
         above.lower[j] = max(above.lower[j], v + 1)
         return below, above
@@ -127,6 +135,25 @@ class Box:
         terms = {e: low * high, length: v}
         return {j: a for j, a in terms.items() if a}, v * (low + high)
 
+    def window(self, machine: tuple[int, list[Task]], begin: int, end: int | None = None) -> tuple[Terms, int]:
+        """What a machine does from ``begin`` on fits there: all of a task that lies between, of others the least part
+        that does, wherever they start."""
+        last, tasks = machine
+        if begin > (self.lower[last] if end is None else end):
+            raise Refused("a window that may begin after its end")
+        terms = {last: -1} if end is None else {}
+        for start, load, place, least, after in tasks:
+            first, final = self.lower[start], min(self.upper[j] for j in (last, *after))
+            if begin <= first and (end is None or final <= end):
+                terms[load] = 1
+                continue
+            part = min(least, first + least - begin)
+            if end is not None:
+                part = min(part, end - final + least, end - begin)
+            if part > 0:
+                terms[place] = part
+        return terms, -begin if end is None else end - begin
+
 
 def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
     """Follow a proof; Refused where a step is none, or a box stays open."""
@@ -147,9 +174,11 @@ def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
                 open_boxes += reversed(box.halves(*numbers))
                 break
             if kind == "h":
-                box.secants.append(box.secant(program.products[numbers[0]]))
+                box.rows.append(box.secant(program.products[numbers[0]]))
+            elif kind == "w":
+                box.rows.append(box.window(program.machines[numbers[0]], *numbers[1:]))
             elif kind == "p":
-                if not box.tighten(*combined(program.rows + box.secants, numbers)):
+                if not box.tighten(*combined(program.rows + box.rows, numbers)):
                     break
             elif kind == "q":
                 if not all(box.tighten(*program.rows[i]) for i in numbers if i >= 0):

@@ -3,9 +3,11 @@
 import gc
 import gzip
 import json
+import random
 import subprocess
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -137,8 +139,8 @@ def test_halves_do_not_share_bounds():
     box = Box([0, 0], [4, 4], [({0: 1}, 3)])
     below, above = box.halves(0, 1)
     below.tighten({1: 1}, 2)
-    below.secants.append(({1: 1}, 0))
-    assert (above.lower, above.upper, above.secants) == ([2, 0], [4, 4], [({0: 1}, 3)])
+    below.rows.append(({1: 1}, 0))
+    assert (above.lower, above.upper, above.rows) == ([2, 0], [4, 4], [({0: 1}, 3)])
     assert (box.lower, box.upper) == ([0, 0], [4, 4])
 
 
@@ -167,6 +169,74 @@ def test_a_product_of_a_variable_that_may_be_negative_is_refused():
     program = hyperbola(17)
     program.lower[0] = -1
     assert refused(program, [["h", 0], ["p", 0, 17, 1, 1]])
+
+
+# --- machines ---
+
+
+def machine(lengths, end):
+    """Tasks of these lengths on one machine, from 0 to ``end``: of each a start, a load and a place that is sure."""
+    program = Program()
+    last = program.variable(0, end)
+    tasks = [(program.variable(0, end), program.variable(n, n), program.variable(1, 1), n, []) for n in lengths]
+    for start, load, *_ in tasks:
+        program.at_most([(start, 1), (load, 1), (last, -1)], 0)
+    program.machines.append((last, tasks))
+    return program
+
+
+def test_tasks_of_a_machine_do_not_overlap():
+    # Two tasks of 3 take 6: not 5, though each ends in time, but 6 is enough.
+    refuted(machine([3, 3], 5), [["w", 0, 0], ["p", 2, 1]])
+    refuted(machine([3, 3], 5), [["w", 0, 0, 5], ["p", 2, 1]])
+    assert refused(machine([3, 3], 5), [["q", 0, 1], ["p", 2, 1]])  # there is no such row yet
+    assert refused(machine([3, 3], 6), [["w", 0, 0], ["p", 2, 1]])
+    assert refused(machine([3, 3], 5), [["w", 1, 0], ["p", 2, 1]])
+
+
+@pytest.mark.parametrize(("end", "fits"), [(8, False), (9, True)])
+def test_a_part_of_a_task_lies_in_a_window_wherever_it_starts(end, fits):
+    # A task of 5 from 1 to 6. One of 3 has not enough of 0 to 1 and of 6 to 8, but of 6 to 9.
+    program = machine([5, 3], end)
+    last, ((start, load, place, least, _), other) = program.machines[0]
+    program.lower[start] = 1
+    program.machines[0] = last, [(start, load, place, least, [program.variable(0, 6)]), other]
+    proof = [["w", 0, 1, 6], ["p", 2, 1]]
+    assert refused(program, proof) if fits else refuted(program, proof) is None
+
+
+@pytest.mark.parametrize("times", [(6,), (4, 3), (100,), (100, 99)])
+def test_a_window_that_may_begin_after_its_end_is_refused(times):
+    # Nothing is in it, and nothing would be less than nothing.
+    assert refused(machine([1], 5), [["w", 0, *times], ["p", 1, 1]])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_windows_hold_in_every_schedule(seed):
+    """Of random schedules with idle times, tasks elsewhere and random boxes around them, at every begin and end."""
+    rng = random.Random(seed)
+    scale = rng.choice([1, 10**3, 10**6])
+    point, tasks, now = [0], [], 0
+    for _ in range(rng.randint(1, 5)):
+        here, least = rng.random() < 0.8, rng.randint(0, 6) * scale
+        length = (least + rng.choice([0, 0, rng.randint(0, 3)]) * scale) * here
+        begin = now + rng.randint(0, 2) * scale if here else rng.randint(0, 20) * scale
+        now = begin + length if here else now
+        first = len(point)
+        point += [begin, length, int(here), begin + length + rng.randint(0, 4) * scale]
+        tasks.append((first, first + 1, first + 2, least, [first + 3] * rng.randint(0, 1)))
+    point[0] = max(point[t[0]] + point[t[1]] for t in tasks) + rng.randint(0, 2) * scale
+    lower = [x - rng.randint(0, 4) * scale * rng.randint(0, 1) for x in point]
+    upper = [x + rng.randint(0, 4) * scale * rng.randint(0, 1) for x in point]
+    box, tried = Box(lower, upper, []), 0
+    moments = sorted({k * scale + rng.randint(-1, 1) for k in range(-1, 40)})
+    for begin, end in product(moments, [None, *moments]):
+        if begin > (lower[0] if end is None else end):
+            continue
+        row, bound = box.window((0, tasks), begin, end)
+        assert sum(a * point[j] for j, a in row.items()) <= bound, (begin, end)
+        tried += bool(row)
+    assert tried
 
 
 # --- proofs as a whole ---

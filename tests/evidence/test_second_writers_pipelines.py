@@ -76,10 +76,10 @@ def certificate(name):
 
 
 def content(program):
-    """What a program says: bounds, the set of its rows but those that say nothing, products, cutoff."""
+    """What a program says: bounds, the set of its rows but those that say nothing, products, machines, cutoff."""
     rows = {(frozenset(terms.items()), bound) for terms, bound in program.rows if terms or bound < 0}
     terms, bound = program.rows[program.cutoff]
-    return program.lower, program.upper, rows, program.products, (terms, bound)
+    return program.lower, program.upper, rows, program.products, program.machines, (terms, bound)
 
 
 def same_programs(instance, bound, names):
@@ -90,7 +90,7 @@ def same_programs(instance, bound, names):
     checkers = {name: (programs.pop(name), others[name]) for name in [*programs] if callable(programs[name])}
     for name in programs:
         for part, own, other in zip(
-            ("lower", "upper", "rows", "products", "cutoff"),
+            ("lower", "upper", "rows", "products", "machines", "cutoff"),
             content(programs[name]),
             content(others[name]),
             strict=True,

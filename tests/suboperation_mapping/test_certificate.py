@@ -12,10 +12,10 @@ from certificates import accepted, damaged, drawn, with_equal_accelerators
 from mapgap.catalogue.files import load_instance
 from mapgap.contract.seeds import seeds, some
 from mapgap.core import Budget, Status
-from mapgap.evidence.check import Program, Refused, check
+from mapgap.evidence.check import Box, Program, Refused, check, refuted
 from mapgap.formulations.suboperation_mapping import enumerate as brute_force
-from mapgap.formulations.suboperation_mapping.certificate import prove
-from mapgap.formulations.suboperation_mapping.climb import climb
+from mapgap.formulations.suboperation_mapping.certificate import prove, shaving, written
+from mapgap.formulations.suboperation_mapping.climb import Climb, climb
 from mapgap.formulations.suboperation_mapping.params import Certificate
 from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
@@ -78,7 +78,49 @@ def test_every_plan_is_a_point(seed, ordered):
             places, times = dict(zip(named, location, strict=True)), dict(zip(named, start, strict=True))
             writer = Writer(instance.to_json(), int(end.max()) + 1, Program(), samples, ordered)
             found.append(is_point(writer, places, times))
+            assert violated(writer, places, times, dict(zip(named, end, strict=True)), rng) == []
     assert any(found)
+
+
+def violated(writer, places, start, end, rng):
+    """Windows that do not hold in a plan, of random boxes around it, between any two of its times."""
+    point = {writer.last: max(end.values())}
+    for o, a in places.items():
+        point[writer.start[o]] = start[o]
+        for b in writer.places:
+            point[writer.x[o][b]], point[writer.load[o][b]] = int(a == b), (end[o] - start[o]) * (a == b)
+    point, program, found = {j: int(v) for j, v in point.items()}, writer.program, []
+    for freely in (0.0, 0.5, 0.9):
+        box = Box(program.lower[:], program.upper[:], [])
+        for j, v in point.items():
+            if rng.random() >= freely:
+                box.lower[j] = v - rng.choice([0, (v - box.lower[j]) // 2])
+                box.upper[j] = v + rng.choice([0, (box.upper[j] - v) // 2])
+        times = sorted({point[writer.start[o]] for o in places} | {int(t) for t in end.values()})
+        for machine, begin, until in product(program.machines, times, (None, *times)):
+            if begin <= (box.lower[writer.last] if until is None else until):
+                row, most = box.window(machine, begin, until)
+                if sum(a * point[j] for j, a in row.items()) > most:
+                    found.append((begin, until))
+    return found
+
+
+@pytest.mark.parametrize("seed", seeds(6, 60))
+def test_shaving_refutes_what_is_better_than_an_optimum_and_no_more(seed):
+    """By brute force; the checker has the last word of every ratio."""
+    instance = drawn(seed, layers=(1, 4), batch=(1, 3), accelerators=(1, 3))
+    truth = brute_force.run(instance, Budget(time_s=200).start())
+    if truth.status is not Status.OPTIMAL:
+        pytest.skip("too many plans")
+    data, best = instance.to_json(), truth.claimed
+    kept = []
+    for ratio in partitions(instance.batch, len(instance.accelerators)):
+        name = ",".join(str(r) for r in ratio if r)
+        steps = shaving(written(data, best, name), Budget(5.0).start()).finished()
+        if steps is not None:
+            refuted(written(data, best, name).program, steps)
+        kept.append(shaving(written(data, best + 1, name), Budget(1.0).start()).finished())
+    assert None in kept
 
 
 def boxes_around(instance, samples, rng):
@@ -270,3 +312,26 @@ def test_the_same_work_gives_the_same_proof():
     data = drawn(7, layers=(5, 5), batch=(6, 6), accelerators=(3, 3)).to_json()
     first, again = (climbed(data, 1 << 40, 30) for _ in range(2))
     assert first == again != (None, None)
+
+
+def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on():
+    """The optimum is that of brute force; without chains the tree of its second ratio ends below."""
+    instance = drawn(39, layers=(2, 3), batch=(2, 3), accelerators=(2, 3))
+    data, optimum = instance.to_json(), 3555
+    assert brute_force.run(instance, Budget(200.0).start()).claimed == optimum
+    params = Certificate(spreads=0, widest=0, widest_alone=0, asked=5000)
+    budget = Budget(200.0).start()
+    bound, proof = climb(data, optimum, budget, None, params)
+    assert bound == optimum
+    assert accepted(data, optimum, proof)
+    assert not accepted(data, optimum + 1, proof)
+    steps = proof["2,1"]
+    assert "w" in {kind for kind, *_ in steps}
+    without = {**proof, "2,1": [step for step in steps if step[0] != "w"]}
+    assert not accepted(data, optimum, without)
+    for lower in (optimum - 1, optimum - 300):  # as if no more had been proven of the other ratio
+        again = Climb(data, optimum, budget, params, (0, {})).shaved_again("2,1", lower, steps)
+        refuted(written(data, lower, "2,1").program, again)
+        assert climb(data, optimum, budget, (lower, {**proof, "2,1": again}), params)[0] == optimum
+    none = Certificate(spreads=0, widest=0, widest_alone=0, asked=5000, shaved=0)
+    assert all(step[0] != "w" for steps in climb(data, optimum, budget, None, none)[1].values() for step in steps)

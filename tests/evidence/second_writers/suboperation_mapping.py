@@ -187,6 +187,7 @@ class Writer:
                 self.one_after_the_other(o, p)
         if ratio:
             self.memory()
+            program.machines = [(self.last, [self.task(o, a) for o in self.operations]) for a in self.places]
         if box:
             for o in self.phases:
                 if o[0] != "WU":
@@ -416,6 +417,11 @@ class Writer:
         for chosen, q, r in ((first, o, p), (second, p, o)):
             free = self.most - self.wait_of(q, self.below) - self.wait_of(r, self.above)
             self.row([*self.end(q), (self.start[r], -1), (chosen, free)], free)
+
+    def task(self, o: Operation, a: int) -> tuple[int, int, int, int, list[int]]:
+        """One operation at a time (rule 5): what there is of it on an accelerator, and what starts after it."""
+        readers = [self.start[v] for v in self.operations if o in self.reads[v]]
+        return self.start[o], self.load[o][a], self.x[o][a], self.compute(o, a), readers
 
     # DRAM
 
