@@ -212,7 +212,7 @@ class Shaving:
         relaxation, base, before = self.search.relaxation, len(self.program.rows), len(box.rows)
         self.search.proof = steps
         relaxation.extend(())
-        point, failed = list[float](), 0
+        point: list[float] = []
         for _ in range(TIMES):
             if not self.search.propagate(box, waiting):
                 return None
@@ -226,11 +226,8 @@ class Shaving:
                     steps.append(step)
                     return None
                 if found is None:  # after many changes a dual ray may be none
-                    failed += 1
                     relaxation.forget()
-                    if failed == 2:
-                        return point
-                    continue
+                    return point
             point = found or point
             windows = self.windows(box, point)
             if not windows:

@@ -9,8 +9,9 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains first (:mod:`~.chain_boxes`), of few moves and then of more, and have no program where a chain has
 ``enough`` of them.
 
-A ratio of few operations takes turns: its goal is refuted by :mod:`~mapgap.solvers.shave` as well, as long as neither
-this nor all else is done. That proves the goal or nothing, where the tree of a relaxation ends far below it.
+The goal of a ratio of few operations is refuted by :mod:`~mapgap.solvers.shave` as well: after its first relaxation,
+and when that has had ``first_shaved`` of its own, in turn with all else. This proves the goal or nothing, where the
+tree of a relaxation ends far below it.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
 of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`); but of more than
@@ -206,7 +207,7 @@ class Climb:
             while case.parts:
                 case = min(case.parts, key=lambda part: part.value)
             if (case.turn or case.stuck) and self.shave(case):
-                case.turn = False
+                case.turn = case.shaving is not None and case.shaving.asked < self.params.first_shaved
                 continue
             if case.stuck:
                 return

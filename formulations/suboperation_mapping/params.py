@@ -197,6 +197,8 @@ class Certificate(Chains):
         Divisions of a ratio by orders, in a climb.
     shaved : int
         Operations of a ratio up to which a climb refutes its goal by shaving.
+    first_shaved : int
+        Relaxations of this before it takes turns with all else.
     kept : int
         Programs that a climb keeps with their bases.
     enough : float
@@ -215,6 +217,7 @@ class Certificate(Chains):
     asked: int = 1_000_000
     orders: int = 20_000
     shaved: int = 100
+    first_shaved: int = 20_000
     kept: int = 40
     enough: float = 0.8
     first: int = 80_000

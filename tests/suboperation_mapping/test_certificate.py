@@ -329,9 +329,9 @@ def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on():
     assert "w" in {kind for kind, *_ in steps}
     without = {**proof, "2,1": [step for step in steps if step[0] != "w"]}
     assert not accepted(data, optimum, without)
-    for lower in (optimum - 1, optimum - 300):  # as if no more had been proven of the other ratio
-        again = Climb(data, optimum, budget, params, (0, {})).shaved_again("2,1", lower, steps)
-        refuted(written(data, lower, "2,1").program, again)
-        assert climb(data, optimum, budget, (lower, {**proof, "2,1": again}), params)[0] == optimum
+    for less in (optimum - 1, optimum - 300):  # as if no more had been proven of the other ratio
+        again = Climb(data, optimum, budget, params, (0, {})).shaved_again("2,1", less, steps)
+        refuted(written(data, less, "2,1").program, again)
+        assert climb(data, optimum, budget, (less, {**proof, "2,1": again}), params)[0] == optimum
     none = Certificate(spreads=0, widest=0, widest_alone=0, asked=5000, shaved=0)
     assert all(step[0] != "w" for steps in climb(data, optimum, budget, None, none)[1].values() for step in steps)
