@@ -371,7 +371,7 @@ class Climb:
         try:
             check.refuted(model.program, steps)
             return steps
-        except check.Refused:
+        except (check.Refused, IndexError):  # what is less may be refuted by fewer steps, and all others are misread
             return shaving(model, Budget(ENDLESS)).finished()
 
     def program(self, name: str) -> tuple[Writer, Relaxation]:
