@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .graph import Operation
 from .loads import Loads
+from .machines import machines
 
 
 class Memory(Loads):
@@ -34,7 +35,8 @@ class Memory(Loads):
         return found
 
     def memory(self) -> None:
-        """Rows of every accelerator where not everything fits anyway."""
+        """The accelerators as machines; rows of every one where not everything fits anyway."""
+        self.program.machines += machines(self)
         weights = [self.units(2 * layer["weight_bytes"]) for layer in self.layers]
         tensors = self.tensors()
         room = [accelerator["memory"] for accelerator in self.instance["accelerators"]]

@@ -8,7 +8,6 @@
   cheapest cost). Other transfers are left out of that length.
 - Order: of two operations on one accelerator one ends before the other starts. The row that says so is switched off by
   what the first can end after the other starts in any plan: least waits before and after them are known.
-- An accelerator is a machine: its operations do not overlap, and each ends before what reads from it starts.
 """
 
 from __future__ import annotations
@@ -41,10 +40,6 @@ class Writer(Memory):
                     self.order(o, p)
         if ratio:
             self.memory()
-            after = {o: [self.start[v] for v in self.operations if o in dict(self.before[v])] for o in self.operations}
-            for a in self.places:
-                tasks = [(self.start[o], self.load[o][a], self.x[o][a], self.compute(o, a), after[o]) for o in self.x]
-                program.machines.append((self.last, tasks))
 
     def waits(self, listed: list[Operation], before: dict[Operation, set[Operation]]) -> dict[Operation, int]:
         """Least ticks until each may start, if those of ``before`` come first: some one, and then all between."""
