@@ -19,7 +19,7 @@ from mapgap.core import Budget
 from mapgap.solvers.refute import NARROWER, Box, Program, Promising, Search, Steps, emptying, look_ahead, middle
 
 PART = 16
-"""First this part of a range is tried, then twice as much; where that fails, a quarter."""
+"""First this part of the bound is tried, then twice as much; where that fails, a quarter."""
 LITTLE = 50
 """No less is tried than this part of the bound."""
 WINDOWS = 10

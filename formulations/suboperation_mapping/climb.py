@@ -117,13 +117,13 @@ class Case:
     wider : tuple of Share
         What a chain has that is tried when that one is done; nothing if there is none of more work.
     shaving : Shaving or None
-        The search for steps that refute the goal; ``None`` before it has begun.
+        The search for steps that refute the goal; ``None`` before it has begun and when it has ended.
     shaved : pair or None
         What is refuted of a ratio, a bound, and the steps.
     turn : bool
         Whether it is the turn of this search.
-    stuck : bool
-        Whether nothing else is left to do.
+    stuck, unshaved : bool
+        Whether nothing else is left to do, and whether this search is over or cannot be.
     """
 
     def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
@@ -137,7 +137,7 @@ class Case:
         self.wider: tuple[Share, ...] = ()
         self.shaving: Shaving | None = None
         self.shaved: tuple[int, Steps] | None = None
-        self.turn = self.stuck = False
+        self.turn = self.stuck = self.unshaved = False
         self.parts: list[Case] = []
 
     @property
@@ -214,23 +214,33 @@ class Climb:
             case.turn = True
             if not self.work(case):
                 case.parts = [self.case(name, case.value) for name in self.parts(case.name)]
+                for part in case.parts:
+                    if part.name == case.name + ORDER:  # the same ratio, of which this search goes on
+                        part.shaving, part.unshaved = case.shaving, case.unshaved
                 case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
 
     def shave(self, case: Case) -> bool:
         """Go on with the search for steps that refute the goal of a ratio; ``False`` if there is none, or it ended."""
+        if case.shaving is None and not case.unshaved:
+            case.shaving = self.shaving(case.name.removesuffix(ORDER))
+        case.unshaved = case.shaving is None
         if case.shaving is None:
-            name = case.name.removesuffix(ORDER)
-            if case.name == ALL or "x" in name or not self.written_alone(groups_of(name)):
-                return False
-            model = self.program(name)[0]
-            if len(model.operations) > self.params.shaved:
-                return False
-            case.shaving = shaving(model, self.budget)
+            return False
         before, more = case.shaving.asked, case.shaving.turn()
         self.asked += case.shaving.asked - before
-        if not more and case.shaving.steps is not None:
+        if more:
+            return True
+        if case.shaving.steps is not None:
             case.shaved = self.goal, case.shaving.steps
-        return more or case.shaved is not None
+        case.shaving, case.unshaved = None, True  # an engine less
+        return case.shaved is not None
+
+    def shaving(self, name: str) -> Shaving | None:
+        """The search of a ratio; ``None`` if it has too many operations."""
+        if name == ALL or "x" in name or not self.written_alone(groups_of(name)):
+            return None
+        model = self.program(name)[0]
+        return shaving(model, self.budget) if len(model.operations) <= self.params.shaved else None
 
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""
