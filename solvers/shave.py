@@ -16,20 +16,19 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.solvers.refute import NARROWER, Box, Program, Promising, Search, Steps, emptying, look_ahead, middle
-
-PART = 16
-"""First this part of the bound is tried, then twice as much; where that fails, a quarter."""
-LITTLE = 50
-"""No less is tried than this part of the bound."""
-WINDOWS = 10
-"""Rows that are added after a relaxation."""
-TIMES = 3
-"""Relaxations of a box, each with more rows."""
-VIOLATED = 1e-6
-"""By what part of the bound a row is."""
-Window = tuple[int, ...]
-"""``(machine, begin)`` or ``(machine, begin, end)``."""
+from mapgap.solvers.refute import (
+    FRACTION,
+    NARROWER,
+    ROUNDS,
+    Box,
+    Program,
+    Promising,
+    Search,
+    Steps,
+    emptying,
+    look_ahead,
+    middle,
+)
 
 
 class Machine:
@@ -41,14 +40,16 @@ class Machine:
         self.after = np.array([j for *_, after in tasks for j in (end, *after)])
         self.firsts = np.cumsum([0, *(1 + len(after) for *_, after in tasks)])[:-1]
 
-    def violated(self, lower: Any, upper: Any, point: Any) -> list[tuple[float, Window]]:
-        """By how much, and ``(begin,)`` or ``(begin, end)``: for every begin the end where it is most.
+    def violated(self, lower: Any, upper: Any, point: Any, little: float) -> list[tuple[int, ...]]:
+        """``(begin,)`` or ``(begin, end)`` of those that do not fit, of a begin with the end where it is by most.
 
         Parameters
         ----------
         lower, upper : arrays of int
             Of all variables.
         point : array of float
+        little : float
+            Ticks by which a window does not fit at least.
         """
         seen = np.flatnonzero(upper[self.place])
         first, final = lower[self.start], np.minimum.reduceat(upper[self.after], self.firsts)
@@ -58,11 +59,13 @@ class Machine:
         overlap = np.clip(first + least - begins, 0, least) * point[self.place[seen]]
         done = np.cumsum(np.where(first >= begins, point[self.load[seen]], overlap), axis=1)
         over = np.where(final >= begins, begins + done - final, -np.inf)
-        found: list[tuple[float, Window]] = []
-        for k, begin in enumerate(begins[:, 0].tolist()):
-            at = int(over[k].argmax())
-            found.append((float(over[k, at]), (begin, int(final[at]))))
-            found.append((begin + float(done[k, -1] - point[self.end]), (begin,)))
+        found: list[tuple[int, ...]] = []
+        for begin, here, so_far in zip(begins[:, 0].tolist(), over, done, strict=True):
+            at = int(here.argmax())
+            if here[at] > little:
+                found.append((begin, int(final[at])))
+            if begin + so_far[-1] - point[self.end] > little:
+                found.append((begin,))
         return found
 
 
@@ -77,6 +80,8 @@ class Shaving:
         All bounds of the program.
     promising : callable
         Places to branch on, where shaving ends.
+    least : int
+        No less is cut off a range; where that much goes, twice as much is tried next, and a quarter where it does not.
 
     Attributes
     ----------
@@ -86,8 +91,8 @@ class Shaving:
         What the search ended with: steps that leave nothing of the box.
     """
 
-    def __init__(self, program: Program, box: Box, budget: Budget, promising: Promising) -> None:
-        self.program, self.budget, self.promising = program, budget, promising
+    def __init__(self, program: Program, box: Box, budget: Budget, promising: Promising, least: int) -> None:
+        self.program, self.budget, self.promising, self.least = program, budget, promising, least
         self.search = Search(program, budget, None, False, ())
         self.row, self.limit = program.rows[program.cutoff]
         self.parts: dict[tuple[int, bool], int] = {}
@@ -166,7 +171,7 @@ class Shaving:
         """Cut off what is refuted of all ranges and choices; whether nothing of the box is left."""
         for j in self.starts:
             for below in (True, False):
-                part = self.parts.get((j, below), self.limit // PART + 1)
+                part = self.parts.get((j, below), self.least)
                 while box.lower[j] < box.upper[j] and not self.budget.exhausted:
                     v = min(box.lower[j] + part, box.upper[j]) - 1 if below else max(box.upper[j] - part, box.lower[j])
                     cut = self.cut(box, j, v, below, steps, behind)
@@ -174,7 +179,7 @@ class Shaving:
                         return True
                     self.parts[j, below] = part
                     part = 2 * part if cut else part // 4
-                    if not cut and part < self.limit // LITTLE + 1:
+                    if not cut and part < self.least:
                         break
         for j in self.places:
             for below in (True, False):
@@ -213,7 +218,7 @@ class Shaving:
         self.search.proof = steps
         relaxation.extend(())
         point: list[float] = []
-        for _ in range(TIMES):
+        for _ in range(ROUNDS):
             if not self.search.propagate(box, waiting):
                 return None
             self.asked += 1
@@ -240,16 +245,15 @@ class Shaving:
             relaxation.extend(box.rows[before:])
         return point
 
-    def windows(self, box: Box, point: Sequence[float]) -> list[Window]:
-        """Those that a point violates most."""
+    def windows(self, box: Box, point: Sequence[float]) -> list[tuple[int, ...]]:
+        """Those that a point violates."""
         lower, upper, at = np.array(box.lower), np.array(box.upper), np.array(point)
-        found = [
-            (over, (k, *times))
+        little = FRACTION * self.limit + 1
+        return [
+            (k, *times)
             for k, machine in enumerate(self.machines)
-            for over, times in machine.violated(lower, upper, at)
-            if over > VIOLATED * self.limit + 1
+            for times in machine.violated(lower, upper, at, little)
         ]
-        return [window for _, window in sorted(found, reverse=True)[:WINDOWS]]
 
 
 def used(steps: Steps, box: Box, first: int) -> Steps:

@@ -92,10 +92,10 @@ def _refuted(model: Writer, budget: Budget, boxes: int) -> list[list[Any]] | Non
     return refute(program, whole, budget, partial(promising, model), boxes, scaled=scaled, late=orders).proof
 
 
-def shaving(model: Writer, budget: Budget) -> Shaving:
+def shaving(model: Writer, budget: Budget, params: Params = Params()) -> Shaving:
     """The search for steps that refute the program of a ratio."""
-    program = model.program
-    return Shaving(program, Box(program.lower[:], program.upper[:], []), budget, partial(promising, model))
+    program, least = model.program, model.most // params.cut + 1
+    return Shaving(program, Box(program.lower[:], program.upper[:], []), budget, partial(promising, model), least)
 
 
 def flat(instance: dict[str, Any]) -> bool:

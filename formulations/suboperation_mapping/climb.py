@@ -240,7 +240,7 @@ class Climb:
         if name == ALL or "x" in name or not self.written_alone(groups_of(name)):
             return None
         model = self.program(name)[0]
-        return shaving(model, self.budget) if len(model.operations) <= self.params.shaved else None
+        return shaving(model, self.budget, self.params) if len(model.operations) <= self.params.shaved else None
 
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""
@@ -382,7 +382,7 @@ class Climb:
             check.refuted(model.program, steps)
             return steps
         except (check.Refused, IndexError):  # what is less may be refuted by fewer steps, and all others are misread
-            return shaving(model, Budget(ENDLESS)).finished()
+            return shaving(model, Budget(ENDLESS), self.params).finished()
 
     def program(self, name: str) -> tuple[Writer, Relaxation]:
         """The program of a case for the goal, and its relaxation; the last ones used are kept."""

@@ -199,6 +199,8 @@ class Certificate(Chains):
         Operations of a ratio up to which a climb refutes its goal by shaving.
     first_shaved : int
         Relaxations of this before it takes turns with all else.
+    cut : int
+        No less than this part of the bound is cut off the range of a start.
     kept : int
         Programs that a climb keeps with their bases.
     enough : float
@@ -218,6 +220,7 @@ class Certificate(Chains):
     orders: int = 20_000
     shaved: int = 100
     first_shaved: int = 20_000
+    cut: int = 50
     kept: int = 40
     enough: float = 0.8
     first: int = 80_000
