@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Protocol
 
 import highspy
@@ -29,6 +30,7 @@ import numpy as np
 
 from mapgap.core import Budget
 from mapgap.solvers.guard import check_version
+from mapgap.solvers.rows import NARROWER, ROUNDS, Propagation
 
 Terms = dict[int, int]
 Rows = Sequence[tuple[Terms, int]]
@@ -37,10 +39,6 @@ Steps = list[list[Any]]
 SCALES = (10**4, 10**6, 10**8, 10**11, 10**14, 10**17)
 """Multipliers are duals times one of these, the smallest that proves something: short numbers, short files."""
 FRACTION = 1e-6
-ROUNDS = 12
-"""Most rounds of single rows, and of secants, per box."""
-NARROWER = 0.9
-"""A range has to shrink to this part of itself for another round."""
 CANDIDATES = 8
 """Variables whose halves are tried before a box is split."""
 DECIDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
@@ -139,13 +137,14 @@ class Relaxation:
         self.late = np.array([i for i, js in own if js], np.int32)
         self.ends = np.array([(js[0], js[-1]) for _, js in own if js], int).reshape(-1, 2)
         self.limits, self.awake = limits[self.late], np.ones(len(self.late), bool)
+        self.extra: list[tuple[Terms, int]] = []
 
     def minimise(self, box: Box, row: Terms) -> tuple[list[float] | None, Duals]:
         """``(point, multipliers)`` of the smallest ``row``; without a point the multipliers are those of a dual ray.
 
         With the multipliers the rows add up to one that bounds ``row``, or that no point of the box satisfies.
         """
-        largest = max(1.0, *(abs(a) * float(self.unit[j]) for j, a in row.items()))
+        largest = max((1.0, *(abs(a) * float(self.unit[j]) for j, a in row.items())))
         cost = np.zeros(len(self.columns))
         for j, a in row.items():
             cost[j] = a * self.unit[j] / largest
@@ -166,19 +165,34 @@ class Relaxation:
         multipliers = _multipliers(np.asarray(solution.row_dual) * self.factor)
         return (np.asarray(solution.col_value) * self.unit).tolist(), [(i, y * largest) for i, y in multipliers]
 
-    def extend(self, rows: Rows) -> None:
-        """Rows beside those of the program, in the place of those that were so before."""
-        own = self.engine.getNumRow()
-        if own > self.count:
-            self.engine.deleteRows(own - self.count, np.arange(self.count, own, dtype=np.int32))
-        factors = []
-        for row, bound in rows:
+    def extend(self, rows: Rows, basis: Any = None) -> None:
+        """Rows beside those of the program, in the place of those that were so before, and a basis of all to begin at.
+
+        Those that both begin with stay; the engine takes a basis away with any row that goes.
+        """
+        pairs = zip(rows, self.extra, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+        if same < len(self.extra):
+            own = self.count + np.arange(same, len(self.extra), dtype=np.int32)
+            self.engine.deleteRows(len(own), own)
+        factors = self.factor[: self.count + same].tolist()
+        for row, bound in rows[same:]:
             columns = np.array(list(row), np.int32)
             values = np.array(list(row.values()), float) * self.unit[columns]
             factors.append(1.0 / max(abs(values), default=1.0) if self.scaled else 1.0)
             limits = -highspy.kHighsInf, float(bound) * factors[-1]
             self.engine.addRow(*limits, len(row), columns, values * factors[-1])
-        self.factor = np.concatenate((self.factor[: self.count], factors))
+        self.factor, self.extra = np.array(factors), list(rows)
+        if basis is not None:
+            self.engine.setBasis(basis)
+
+    def basis(self) -> tuple[Any, list[int]]:
+        """The basis that the last minimum has without the rows beside the program that it is not at, and the others."""
+        found = self.engine.getBasis()
+        rows = found.row_status
+        others = [k for k in range(len(self.extra)) if rows[self.count + k] != highspy.HighsBasisStatus.kBasic]
+        found.row_status = rows[: self.count] + [rows[self.count + k] for k in others]
+        return found, others
 
     def _wake(self, box: Box) -> None:
         """Late rows with a variable that is fixed, and no others."""
@@ -196,6 +210,10 @@ class Relaxation:
         self.engine.changeColsBounds(len(self.columns), self.columns, lower, upper / self.unit)
         self.engine.setOptionValue("time_limit", self.engine.getRunTime() + max(0.05, self.budget.remaining_s))
         self.engine.run()
+
+    def weigh_less(self) -> None:
+        """Devex weights, which take less time an iteration: quicker where any point of a box is enough."""
+        self.engine.setOptionValue("simplex_dual_edge_weight_strategy", 1)
 
     def forget(self) -> None:
         """Start anew: after many changes of bounds and costs a dual ray may be none."""
@@ -279,6 +297,7 @@ class Search:
         self.program, self.budget, self.promising = program, budget, promising
         self.relaxation = Relaxation(program, budget, scaled, late)
         self.proof: Steps = []
+        self.rows = Propagation(program.rows, program.lower, program.upper)
         self.users: dict[int, list[int]] = {}
         for i, (row, _) in enumerate(program.rows):
             for j in row:
@@ -372,26 +391,10 @@ class Search:
 
     def propagate(self, box: Box, waiting: set[int]) -> bool:
         """Single rows until nothing moves (much); the rows that did something become one step."""
-        useful: list[Any] = ["q"]
-        for _ in range(ROUNDS):
-            looked = sorted(waiting)
-            touched: set[int] = set()
-            waiting.clear()
-            for i in looked:
-                row, bound = self.program.rows[i]
-                before = [(box.lower[j], box.upper[j]) for j in row]
-                if not box.tighten(row, bound):
-                    self.proof.append([*useful, i])
-                    return False
-                if [(box.lower[j], box.upper[j]) for j in row] != before:
-                    useful.append(i)
-                    touched.update(j for j, old in zip(row, before, strict=True) if _moved(box, j, *old))
-            waiting.update(i for j in touched for i in self.users[j])
-            if not touched:
-                break
-        if len(useful) > 1:
-            self.proof.append(useful)
-        return True
+        useful, holds = self.rows(box, waiting)
+        if useful:
+            self.proof.append(["q", *useful])
+        return holds
 
     def branching(self, box: Box, point: Sequence[float]) -> int | None:
         """The most fractional variable, factors of products last of all; of promising ones the best one."""

@@ -9,6 +9,7 @@ possible. Only where ranges hardly get smaller a place is branched on.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Sequence
 from copy import copy
 from typing import Any
@@ -18,8 +19,6 @@ import numpy as np
 from mapgap.core import Budget
 from mapgap.solvers.refute import (
     FRACTION,
-    NARROWER,
-    ROUNDS,
     Box,
     Program,
     Promising,
@@ -29,6 +28,10 @@ from mapgap.solvers.refute import (
     look_ahead,
     middle,
 )
+from mapgap.solvers.rows import NARROWER, ROUNDS
+
+LITTLE = 0.5
+"""Ticks by which a window does not fit at a point at least: less may be the engine's rounding."""
 
 
 class Machine:
@@ -40,7 +43,7 @@ class Machine:
         self.after = np.array([j for *_, after in tasks for j in (end, *after)])
         self.firsts = np.cumsum([0, *(1 + len(after) for *_, after in tasks)])[:-1]
 
-    def violated(self, lower: Any, upper: Any, point: Any, little: float) -> list[tuple[int, ...]]:
+    def violated(self, lower: Any, upper: Any, point: Any) -> list[tuple[int, ...]]:
         """``(begin,)`` or ``(begin, end)`` of those that do not fit, of a begin with the end where it is by most.
 
         Parameters
@@ -48,8 +51,6 @@ class Machine:
         lower, upper : arrays of int
             Of all variables.
         point : array of float
-        little : float
-            Ticks by which a window does not fit at least.
         """
         seen = np.flatnonzero(upper[self.place])
         first, final = lower[self.start], np.minimum.reduceat(upper[self.after], self.firsts)
@@ -62,11 +63,18 @@ class Machine:
         found: list[tuple[int, ...]] = []
         for begin, here, so_far in zip(begins[:, 0].tolist(), over, done, strict=True):
             at = int(here.argmax())
-            if here[at] > little:
+            if here[at] > LITTLE:
                 found.append((begin, int(final[at])))
-            if begin + so_far[-1] - point[self.end] > little:
+            if begin + so_far[-1] - point[self.end] > LITTLE:
                 found.append((begin,))
         return found
+
+
+class Part:
+    """A box, the numbers of those of its rows that its relaxation has, and the basis where that ended."""
+
+    def __init__(self, box: Box, rows: list[int], basis: Any) -> None:
+        self.box, self.rows, self.basis = box, rows, basis
 
 
 class Shaving:
@@ -94,13 +102,15 @@ class Shaving:
     def __init__(self, program: Program, box: Box, budget: Budget, promising: Promising, least: int) -> None:
         self.program, self.budget, self.promising, self.least = program, budget, promising, least
         self.search = Search(program, budget, None, False, ())
+        self.search.relaxation.weigh_less()
         self.row, self.limit = program.rows[program.cutoff]
-        self.parts: dict[tuple[int, bool], int] = {}
+        self.sizes: dict[tuple[int, bool], int] = {}
         self.machines = [Machine(*machine) for machine in program.machines]
         tasks = [task for _, those in program.machines for task in those]
         self.starts, self.places = (list(dict.fromkeys(task[k] for task in tasks)) for k in (0, 2))
         self.asked, self.steps = 0, None
-        self.growing = self.grow(box, set(range(len(program.rows))))
+        self.points: deque[Any] = deque(maxlen=2 * len(self.starts))
+        self.growing = self.grow(Part(box, [], None), set(range(len(program.rows))))
 
     def turn(self) -> bool:
         """Look at all ranges of a box once; ``False`` if the search ended."""
@@ -117,21 +127,21 @@ class Shaving:
             pass
         return self.steps
 
-    def grow(self, box: Box, waiting: set[int]) -> Generator[None, None, Steps | None]:
+    def grow(self, part: Part, waiting: set[int]) -> Generator[None, None, Steps | None]:
         """Steps that leave nothing of a box; ``None`` if none are found in time."""
         steps: Steps = []
         behind: list[Steps] = []  # of upper parts, which come after all that is below
-        while (point := self.closed(box, waiting, steps)) is not None:
-            before = self.width(box)
+        while (point := self.closed(part, waiting, steps)) is not None:
+            before = self.width(part.box)
             yield
-            if self.shaved(box, steps, behind):
+            if self.shaved(part, steps, behind):
                 break
             if self.budget.exhausted:
                 return None
-            if self.width(box) <= NARROWER * before:
+            if self.width(part.box) <= NARROWER * before:
                 waiting = set()
                 continue
-            if (halves := self.halves(box, point, steps)) is None:
+            if (halves := self.halves(part, point, steps)) is None:
                 return None
             for half in halves:
                 own = yield from self.grow(half, set(self.search.users[steps[-1][1]]))
@@ -146,9 +156,10 @@ class Shaving:
         """The sum of all ranges of starts."""
         return sum(box.upper[j] - box.lower[j] for j in self.starts)
 
-    def halves(self, box: Box, point: Sequence[float], steps: Steps) -> tuple[Box, Box] | None:
+    def halves(self, part: Part, point: Sequence[float], steps: Steps) -> list[Part] | None:
         """Of a box at a promising place, or else in the middle of the widest range of a start; ``None`` of a point."""
-        self.search.relaxation.extend(())
+        box = part.box
+        self.relax(part)
         if not point:  # all but empty, and the engine's tolerances are too large: where it nearly is
             ranges = zip(box.lower, box.upper, self.program.upper, strict=True)
             wider = copy(box)
@@ -164,67 +175,74 @@ class Shaving:
                 return None
             v = (box.lower[j] + box.upper[j]) // 2
         steps.append(["s", j, v])
-        halves: tuple[Box, Box] = box.halves(j, v)
-        return halves
+        return [Part(half, part.rows[:], part.basis) for half in box.halves(j, v)]
 
-    def shaved(self, box: Box, steps: Steps, behind: list[Steps]) -> bool:
+    def shaved(self, part: Part, steps: Steps, behind: list[Steps]) -> bool:
         """Cut off what is refuted of all ranges and choices; whether nothing of the box is left."""
+        box = part.box
         for j in self.starts:
             for below in (True, False):
-                part = self.parts.get((j, below), self.least)
+                size = self.sizes.get((j, below), self.least)
                 while box.lower[j] < box.upper[j] and not self.budget.exhausted:
-                    v = min(box.lower[j] + part, box.upper[j]) - 1 if below else max(box.upper[j] - part, box.lower[j])
-                    cut = self.cut(box, j, v, below, steps, behind)
+                    v = min(box.lower[j] + size, box.upper[j]) - 1 if below else max(box.upper[j] - size, box.lower[j])
+                    cut = self.cut(part, j, v, below, steps, behind)
                     if cut is None:
                         return True
-                    self.parts[j, below] = part
-                    part = 2 * part if cut else part // 4
-                    if not cut and part < self.least:
+                    self.sizes[j, below] = size
+                    size = 2 * size if cut else size // 4
+                    if not cut and size < self.least:
                         break
         for j in self.places:
             for below in (True, False):
                 if box.lower[j] == box.upper[j] or self.budget.exhausted:
                     break
-                if self.cut(box, j, 0, below, steps, behind) is None:
+                if self.cut(part, j, 0, below, steps, behind) is None:
                     return True
         return False
 
-    def cut(self, box: Box, j: int, v: int, below: bool, steps: Steps, behind: list[Steps]) -> bool | None:
+    def cut(self, part: Part, j: int, v: int, below: bool, steps: Steps, behind: list[Steps]) -> bool | None:
         """Cut off ``x[j] <= v``, or what is above; whether that was refuted, and ``None`` if the rest is as well."""
-        halves = box.halves(j, v)
-        own: Steps = []
-        if self.closed(halves[not below], set(self.search.users[j]), own) is not None:
+        halves, waiting = part.box.halves(j, v), set(self.search.users[j])
+        tried = Part(halves[not below], part.rows[:], part.basis)
+        own = self.search.proof = []
+        if self.search.propagate(tried.box, waiting) and (
+            self.known(tried.box) or self.closed(tried, waiting, own) is not None
+        ):
             return False
         steps.append(["s", j, v])
         if below:
             steps += own
         else:
             behind.append(own)
-        rest = halves[below]
-        box.lower, box.upper = rest.lower, rest.upper
+        part.box.lower, part.box.upper = halves[below].lower, halves[below].upper
         self.search.proof = steps
-        return True if self.search.propagate(box, set(self.search.users[j])) else None
+        return True if self.search.propagate(part.box, set(self.search.users[j])) else None
 
-    def closed(self, box: Box, waiting: set[int], steps: Steps) -> list[float] | None:
+    def closed(self, part: Part, waiting: set[int], steps: Steps) -> list[float] | None:
         """Shrink a box; a point of it (empty if the engine has none), or ``None`` if nothing of it is left."""
         own: Steps = []
-        before = len(box.rows)
-        point = self._closed(box, waiting, own)
-        steps += used(own, box, len(self.program.rows) + before)
+        before = len(part.box.rows)
+        point = self._closed(part, waiting, own)
+        steps += self.used(own, part, before)
         return point
 
-    def _closed(self, box: Box, waiting: set[int], steps: Steps) -> list[float] | None:
-        relaxation, base, before = self.search.relaxation, len(self.program.rows), len(box.rows)
+    def relax(self, part: Part) -> None:
+        """Begin the relaxation of a box where it ended before."""
+        self.search.relaxation.extend([part.box.rows[k] for k in part.rows], part.basis)
+
+    def _closed(self, part: Part, waiting: set[int], steps: Steps) -> list[float] | None:
+        box, relaxation, base = part.box, self.search.relaxation, len(self.program.rows)
         self.search.proof = steps
-        relaxation.extend(())
+        if not self.search.propagate(box, waiting):
+            return None
+        self.relax(part)
         point: list[float] = []
         for _ in range(ROUNDS):
-            if not self.search.propagate(box, waiting):
-                return None
             self.asked += 1
             found, duals = relaxation.minimise(box, self.row)
-            duals = [(i if i < base else i + before, y) for i, y in duals]
-            if found is None or sum(a * found[j] for j, a in self.row.items()) > self.limit:
+            within = found is not None and sum(a * found[j] for j, a in self.row.items()) <= self.limit
+            if not within:
+                duals = [(i if i < base else base + part.rows[i - base], y) for i, y in duals]
                 number = None if found is None else self.program.cutoff
                 step = emptying(self.program.rows + box.rows, box, number, duals)
                 if step is not None:
@@ -234,52 +252,58 @@ class Shaving:
                     relaxation.forget()
                     return point
             point = found or point
+            part.basis, others = relaxation.basis()
+            part.rows = [part.rows[k] for k in others]
             windows = self.windows(box, point)
             if not windows:
+                if within:
+                    self.points.append(np.array(point))
                 break
+            self.relax(part)
             for k, *times in windows:
                 steps.append(["w", k, *times])
                 box.rows.append(box.window(self.program.machines[k], *times))
+                part.rows.append(len(box.rows) - 1)
                 if not self.search.add(box, ["p", base + len(box.rows) - 1, 1], waiting):
                     return None
-            relaxation.extend(box.rows[before:])
+            if not self.search.propagate(box, waiting):
+                return None
+            relaxation.extend([box.rows[k] for k in part.rows])
         return point
+
+    def known(self, box: Box) -> bool:
+        """Whether a point of another box lies in this one, and in its windows, so that no relaxation refutes it."""
+        points = np.array(self.points).reshape(-1, len(box.lower))
+        inside = (points >= np.array(box.lower) - FRACTION) & (points <= np.array(box.upper) + FRACTION)
+        return any(not self.windows(box, point) for point in points[inside.all(axis=1)][::-1])
 
     def windows(self, box: Box, point: Sequence[float]) -> list[tuple[int, ...]]:
         """Those that a point violates."""
         lower, upper, at = np.array(box.lower), np.array(box.upper), np.array(point)
-        little = FRACTION * self.limit + 1
-        return [
-            (k, *times)
-            for k, machine in enumerate(self.machines)
-            for times in machine.violated(lower, upper, at, little)
-        ]
+        return [(k, *times) for k, machine in enumerate(self.machines) for times in machine.violated(lower, upper, at)]
 
+    def used(self, steps: Steps, part: Part, before: int) -> Steps:
+        """Steps of one box without the windows that no sum has, nor its relaxation; the box has no others either.
 
-def used(steps: Steps, box: Box, first: int) -> Steps:
-    """Steps of one box without the windows that no sum has; the box has no others either.
-
-    Parameters
-    ----------
-    first : int
-        The number of the row that the first window of the steps is.
-    """
-    sums = {i for kind, *numbers in steps if kind == "p" for i in numbers[::2]}
-    names: dict[int, int] = {}
-    found: Steps = []
-    windows = rows = first
-    for kind, *numbers in steps:
-        if kind == "w":
-            if windows in sums:
-                names[windows] = rows
-                rows += 1
-                found.append([kind, *numbers])
-            windows += 1
-        elif kind == "p":
-            renamed = [names.get(i, i) for i in numbers[::2]]
-            found.append([kind, *(n for pair in zip(renamed, numbers[1::2], strict=True) for n in pair)])
-        else:
+        Parameters
+        ----------
+        before : int
+            The number of the row of the box that the first window of the steps is.
+        """
+        base, rows = len(self.program.rows), part.box.rows
+        needed = {i - base for kind, *numbers in steps if kind == "p" for i in numbers[::2]} | set(part.rows)
+        kept = [k for k in range(len(rows)) if k < before or k in needed]
+        names = {base + k: base + number for number, k in enumerate(kept)}
+        found: Steps = []
+        window = before
+        for kind, *numbers in steps:
+            if kind == "w":
+                window += 1
+                if window - 1 not in needed:
+                    continue
+            elif kind == "p":
+                numbers[::2] = [names.get(i, i) for i in numbers[::2]]
             found.append([kind, *numbers])
-    begin = len(box.rows) - (windows - first)
-    box.rows[begin:] = [row for k, row in enumerate(box.rows[begin:], first) if k in names]
-    return found
+        part.rows = [names[base + k] - base for k in part.rows]
+        part.box.rows[:] = [rows[k] for k in kept]
+        return found

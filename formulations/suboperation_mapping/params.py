@@ -159,8 +159,6 @@ class Portfolio(Stage, Annealing):
     ----------
     alone : int
         Steps of annealing before anybody else has a turn.
-    at_once : float
-        Seconds of a ratio in the first pass of CP-SAT, which takes part up to ``few`` operations of :class:`Sweep`.
     eager, lazy : float
         Shares of the annealing, that of the stage MIP being 1: while it finds better plans, and after that. Until all
         ratios are bounded in boxes the stage MIP has the larger share as well, and neighbourhoods have the smaller one.
@@ -169,7 +167,6 @@ class Portfolio(Stage, Annealing):
     """
 
     alone: int = 2_000_000
-    at_once: float = 0.05
     eager: float = 4.0
     lazy: float = 0.4
     window: int = 16

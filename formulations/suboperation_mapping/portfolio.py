@@ -142,7 +142,7 @@ class Members:
         def one(lowered: Lowered, cutoff: int | None, seconds: float) -> SolveResult:
             return solve_ratio(lowered, cutoff, board.listened(), seconds)
 
-        for stop in questions(state, one, SweepParams(question_s=self.params.at_once)):
+        for stop in questions(state, one, SweepParams()):
             known = self.mip.state.ratios
             for ratio, bound in state.bounds.items():
                 known[ratio].raise_to(bound)
