@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from mapgap.solvers.refute import (
     middle,
 )
 from mapgap.solvers.rows import NARROWER, ROUNDS
+from mapgap.solvers.trim import trimmed
 
 LITTLE = 0.5
 """Ticks by which a window does not fit at a point at least: less may be the engine's rounding."""
@@ -108,7 +109,8 @@ class Shaving:
         self.machines = [Machine(*machine) for machine in program.machines]
         tasks = [task for _, those in program.machines for task in those]
         self.starts, self.places = (list(dict.fromkeys(task[k] for task in tasks)) for k in (0, 2))
-        self.asked, self.steps = 0, None
+        self.asked, self.whole = 0, deepcopy(box)
+        self.steps: Steps | None = None
         self.points: deque[Any] = deque(maxlen=2 * len(self.starts))
         self.growing = self.grow(Part(box, [], None), set(range(len(program.rows))))
 
@@ -117,7 +119,7 @@ class Shaving:
         try:
             next(self.growing)
         except StopIteration as end:
-            self.steps = end.value
+            self.steps = None if end.value is None else trimmed(self.program, self.whole, end.value)
             return False
         return True
 
