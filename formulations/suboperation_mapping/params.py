@@ -216,7 +216,7 @@ class Certificate(Chains):
     asked: int = 1_000_000
     orders: int = 20_000
     shaved: int = 100
-    first_shaved: int = 20_000
+    first_shaved: int = 100_000
     cut: int = 50
     kept: int = 40
     enough: float = 0.8
