@@ -5,6 +5,10 @@ two times fits there, by the bounds of a box (``window`` of the checker's box); 
 rows a point violates. So a part at either end of the range of a start is cut off, if single rows, windows and the
 relaxation together leave nothing of it (*shaving*), or a place: many steps without a tree, each of which makes others
 possible. Only where ranges hardly get smaller a place is branched on.
+
+Nearly all of the time goes to parts that are not refuted. A point that was found before, and that lies in the part and
+in its windows, says so without a relaxation; else this begins at the basis, and with the windows, where that of the
+whole box ended. What is left of the box has a relaxation of its own, whose point says which place to branch on.
 """
 
 from __future__ import annotations
