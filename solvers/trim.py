@@ -81,15 +81,14 @@ class Trimming:
 
     def append(self, node: Node, state: State, step: list[Any]) -> None:
         """A row of the box, which rests on the bounds that it is made of."""
-        box, (kind, k, *times) = state.box, step
+        box, (kind, k, *_) = state.box, step
+        followed(self.program, box, step)
         if kind == "h":
             _, length, _ = self.program.products[k]
             needed = {state.low[length], state.high[length]}
-            box.rows.append(box.secant(self.program.products[k]))
         else:
             last, tasks = self.program.machines[k]
-            row, _ = found = box.window(self.program.machines[k], *times)
-            box.rows.append(found)
+            row, _ = box.rows[-1]
             needed = {state.low[last]}
             for start, load, place, _, after in tasks:
                 if row.get(load) or row.get(place):
@@ -105,7 +104,7 @@ class Trimming:
         if kind == "q":
             row, bound = self.program.rows[numbers[0]]
         else:
-            row, bound = self.sum(box, numbers)
+            row, bound = summed(self.program.rows, box, numbers)
             numbers[::2] = [i if i < self.base else -state.rows[i - self.base] for i in numbers[::2]]
             part = [kind, *numbers]  # rows of the box by their causes
             needed.update(-i for i in numbers[::2] if i < 0)
@@ -121,16 +120,6 @@ class Trimming:
                 for j in moved:
                     side[j] = cause
         return holds
-
-    def sum(self, box: Box, numbers: Sequence[int]) -> tuple[Terms, int]:
-        total: Terms = {}
-        bound = 0
-        for i, y in zip(numbers[::2], numbers[1::2], strict=True):
-            row, b = self.program.rows[i] if i < self.base else box.rows[i - self.base]
-            bound += y * b
-            for j, a in row.items():
-                total[j] = total.get(j, 0) + y * a
-        return {j: a for j, a in total.items() if a}, bound
 
     def keep(self) -> None:
         """From the last box to the first, what something rests on."""
@@ -198,3 +187,60 @@ def trimmed(program: Program, box: Box, steps: Steps) -> Steps:
     search.follow(box, steps)
     search.keep()
     return search.write()
+
+
+def refitted(program: Program, other: Program, box: Box, narrower: Box, steps: Steps) -> Steps | None:
+    """The steps of a refutation, for a program that differs by closer bounds; ``None`` if a box of it stays open.
+
+    Where a box is empty sooner, what follows in it goes.
+
+    Parameters
+    ----------
+    box, narrower : Box
+        All bounds of the program, and of the other one.
+    """
+    found: Steps = []
+    waiting: list[tuple[Box, Box | None]] = [(box, narrower)]
+    listed = iter(steps)
+    while waiting:
+        here, there = waiting.pop()
+        for step in listed:
+            if there is not None:
+                found.append(step)
+            if step[0] == "s":
+                halves = (None, None) if there is None else there.halves(*step[1:])
+                waiting += reversed([*zip(here.halves(*step[1:]), halves, strict=True)])
+                break
+            if there is not None and not followed(other, there, step):
+                there = None
+            if not followed(program, here, step):
+                if there is not None:
+                    return None
+                break
+    return found
+
+
+def followed(program: Program, box: Box, step: list[Any]) -> bool:
+    """Do what a step says; ``False`` if nothing of the box is left."""
+    kind, *numbers = step
+    if kind == "w":
+        box.rows.append(box.window(program.machines[numbers[0]], *numbers[1:]))
+    elif kind == "h":
+        box.rows.append(box.secant(program.products[numbers[0]]))
+    elif kind == "q":
+        return all(box.tighten(*program.rows[i]) for i in numbers)
+    else:
+        return box.tighten(*summed(program.rows, box, numbers))
+    return True
+
+
+def summed(rows: Sequence[tuple[Terms, int]], box: Box, numbers: Sequence[int]) -> tuple[Terms, int]:
+    """The sum of rows of a program, and then of a box, with multipliers ``[i, y, i, y, …]``."""
+    total: Terms = {}
+    bound = 0
+    for i, y in zip(numbers[::2], numbers[1::2], strict=True):
+        row, b = rows[i] if i < len(rows) else box.rows[i - len(rows)]
+        bound += y * b
+        for j, a in row.items():
+            total[j] = total.get(j, 0) + y * a
+    return {j: a for j, a in total.items() if a}, bound

@@ -9,9 +9,8 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains first (:mod:`~.chain_boxes`), of few moves and then of more, and have no program where a chain has
 ``enough`` of them.
 
-The goal of a ratio of few operations is refuted by :mod:`~mapgap.solvers.shave` as well: after its first relaxation,
-and when that has had ``first_shaved`` of its own, in turn with all else. This proves the goal or nothing, where the
-tree of a relaxation ends far below it.
+The goal of a ratio of few operations is refuted by :mod:`~mapgap.solvers.shave` as well, after its first relaxation,
+for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
 of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`); but of more than
@@ -22,6 +21,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
@@ -54,6 +54,7 @@ from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
 from mapgap.solvers.shave import Shaving
+from mapgap.solvers.trim import refitted
 
 Steps = Sequence[Sequence[Any]]
 Start = tuple[int, dict[str, Steps]]
@@ -120,8 +121,6 @@ class Case:
         The search for steps that refute the goal; ``None`` before it has begun and when it has ended.
     shaved : pair or None
         What is refuted of a ratio, a bound, and the steps.
-    turn : bool
-        Whether it is the turn of this search.
     stuck, unshaved : bool
         Whether nothing else is left to do, and whether this search is over or cannot be.
     """
@@ -137,7 +136,7 @@ class Case:
         self.wider: tuple[Share, ...] = ()
         self.shaving: Shaving | None = None
         self.shaved: tuple[int, Steps] | None = None
-        self.turn = self.stuck = self.unshaved = False
+        self.stuck = self.unshaved = False
         self.parts: list[Case] = []
 
     @property
@@ -191,6 +190,7 @@ class Climb:
         self.cutter, self.steps = None if flat(instance) else Cutter(frame), LowCutter(frame)
         self.kept: OrderedDict[str, tuple[Writer, Relaxation]] = OrderedDict()
         self.asked = 0
+        self.ahead = 0.0  # seconds that shaving has had more than all else
         floor, proof = start
         self.all = Case(ALL, 0)
         self.all.opened = ALL not in proof
@@ -206,18 +206,19 @@ class Climb:
             case = self.all
             while case.parts:
                 case = min(case.parts, key=lambda part: part.value)
-            if (case.turn or case.stuck) and self.shave(case):
-                case.turn = case.shaving is not None and case.shaving.asked < self.params.first_shaved
+            begun = time.perf_counter()
+            if (case.stuck or (case.opened and self.ahead <= 0)) and self.shave(case):
+                self.ahead += time.perf_counter() - begun
                 continue
             if case.stuck:
                 return
-            case.turn = True
             if not self.work(case):
                 case.parts = [self.case(name, case.value) for name in self.parts(case.name)]
                 for part in case.parts:
                     if part.name == case.name + ORDER:  # the same ratio, of which this search goes on
                         part.shaving, part.unshaved = case.shaving, case.unshaved
                 case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
+            self.ahead -= time.perf_counter() - begun
 
     def shave(self, case: Case) -> bool:
         """Go on with the search for steps that refute the goal of a ratio; ``False`` if there is none, or it ended."""
@@ -375,14 +376,17 @@ class Climb:
         scaled = isinstance(model, Located)
         return refute(model.program, here, budget, choices, self.params.boxes, scaled=scaled, late=late).proof
 
-    def shaved_again(self, name: str, bound: int, steps: Steps) -> Steps | None:
-        """Steps that refute a bound, which may be less than the one that these refute."""
-        model = written(self.instance, bound, name)
-        try:
-            check.refuted(model.program, steps)
+    def shaved_again(self, name: str, bound: int, shaved: tuple[int, Steps]) -> Steps | None:
+        """Steps that refute a bound, made of those that refute a larger one; ``None`` if they do not."""
+        value, steps = shaved
+        if value == bound:
             return steps
-        except (check.Refused, IndexError):  # what is less may be refuted by fewer steps, and all others are misread
-            return shaving(model, Budget(ENDLESS), self.params).finished()
+        before, here = (written(self.instance, limit, name).program for limit in (value, bound))
+        whole, narrower = (Box(program.lower[:], program.upper[:], []) for program in (before, here))
+        try:
+            return refitted(before, here, whole, narrower, [list(step) for step in steps])
+        except check.Refused:  # a window that begins after its end
+            return None
 
     def program(self, name: str) -> tuple[Writer, Relaxation]:
         """The program of a case for the goal, and its relaxation; the last ones used are kept."""
@@ -457,7 +461,7 @@ class Climb:
                 continue
             if case.shaved is not None and case.shaved[0] >= bound:
                 name = case.name.removesuffix(ORDER)
-                shaved = self.shaved_again(name, bound, case.shaved[1])
+                shaved = self.shaved_again(name, bound, case.shaved)
                 if shaved is None:
                     return None
                 found[name] = shaved

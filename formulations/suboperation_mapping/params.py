@@ -194,8 +194,6 @@ class Certificate(Chains):
         Divisions of a ratio by orders, in a climb.
     shaved : int
         Operations of a ratio up to which a climb refutes its goal by shaving.
-    first_shaved : int
-        Relaxations of this before it takes turns with all else.
     cut : int
         No less than this part of the bound is cut off the range of a start.
     kept : int
@@ -216,7 +214,6 @@ class Certificate(Chains):
     asked: int = 1_000_000
     orders: int = 20_000
     shaved: int = 100
-    first_shaved: int = 100_000
     cut: int = 50
     kept: int = 40
     enough: float = 0.8

@@ -330,7 +330,7 @@ def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on():
     without = {**proof, "2,1": [step for step in steps if step[0] != "w"]}
     assert not accepted(data, optimum, without)
     for less in (optimum - 1, optimum - 300, optimum // 2):  # as if no more had been proven of the other ratio
-        again = Climb(data, optimum, budget, params, (0, {})).shaved_again("2,1", less, steps)
+        again = Climb(data, optimum, budget, params, (0, {})).shaved_again("2,1", less, (optimum, steps))
         refuted(written(data, less, "2,1").program, again)
         assert climb(data, optimum, budget, (less, {**proof, "2,1": again}), params)[0] == optimum
     none = Certificate(spreads=0, widest=0, widest_alone=0, asked=5000, shaved=0)
