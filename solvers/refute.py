@@ -236,7 +236,7 @@ def emptying(rows: Rows, box: Box, number: int | None, duals: Duals) -> list[Any
     """
     for scale in SCALES if duals or number is not None else ():
         step = _combination(rows, number, duals, scale)
-        total, limit = _sum(rows, step)
+        total, limit = added(rows, step)
         if _activity(total, box) > limit:
             return step
     return None
@@ -245,7 +245,7 @@ def emptying(rows: Rows, box: Box, number: int | None, duals: Duals) -> list[Any
 def least(rows: Rows, box: Box, number: int, duals: Duals) -> int:
     """What the multipliers prove, in whole numbers, of the left-hand side of a row over a box: at least so much."""
     *others, _, own = _combination(rows, number, duals, SCALES[-1])
-    total, limit = _sum(rows, others)
+    total, limit = added(rows, others)
     for j, a in rows[number][0].items():
         total[j] = total.get(j, 0) + own * a
     return -int((limit - _activity(total, box)) // own)
@@ -269,8 +269,8 @@ def _combination(rows: Rows, number: int | None, duals: Duals, scale: int) -> li
     return step if number is None else [*step, number, own]
 
 
-def _sum(rows: Rows, step: Sequence[Any]) -> tuple[Terms, int]:
-    """The row that a step adds up."""
+def added(rows: Rows, step: Sequence[Any]) -> tuple[Terms, int]:
+    """The row that a step adds up, of rows of the program and then of a box: ``["p", i, y, i, y, …]``."""
     total: Terms = {}
     limit = 0
     for i, y in zip(step[1::2], step[2::2], strict=True):
@@ -350,7 +350,7 @@ class Search:
     def add(self, box: Box, step: list[Any], waiting: set[int]) -> bool:
         """Tighten by a sum of rows and write that down if it does something; ``False`` if the box is empty."""
         before = (box.lower[:], box.upper[:])
-        row, limit = _sum(self.program.rows + box.rows, step)
+        row, limit = added(self.program.rows + box.rows, step)
         holds = box.tighten(row, limit)
         if not holds or (box.lower, box.upper) != before:
             self.proof.append(step)

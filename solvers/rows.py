@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mapgap.core import SUM_LIMIT
 from mapgap.kernels import Flags, Integers, kernel
 
 Terms = dict[int, int]
@@ -14,8 +15,6 @@ ROUNDS = 12
 """Most rounds of single rows, and of secants, per box."""
 NARROWER = 0.9
 """A range has to shrink to this part of itself for another round."""
-LARGEST = 1 << 62
-"""What no row of integers of 64 bits may add up to."""
 
 
 class Rows(NamedTuple):
@@ -41,7 +40,7 @@ class Rows(NamedTuple):
 def rows_of(rows: Sequence[tuple[Terms, int]], largest: Sequence[int]) -> Rows:
     """Rows of variables of which none is larger; arrays of Python's integers where 64 bits may not be enough."""
     sums = (abs(bound) + sum(abs(a) * largest[j] for j, a in row.items()) for row, bound in rows)
-    kind = np.int64 if max(sums, default=0) < LARGEST else object
+    kind = np.int64 if max(sums, default=0) < SUM_LIMIT else object
     variables = np.array([j for row, _ in rows for j in row], np.int64)
     lengths = np.array([len(row) for row, _ in rows], np.int64)
     return Rows(

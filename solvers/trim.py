@@ -8,13 +8,11 @@ without the bound that made it a half: what empties it empties all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from mapgap.solvers.refute import Box, Program, Steps, Terms
+from mapgap.solvers.refute import Box, Program, Steps, added
 
 Cause = int
-LAST = -1  #: what leaves nothing
 
 
 class State:
@@ -47,7 +45,7 @@ class Node:
 
 
 class Trimming:
-    """One refutation; causes are numbered as they come, 0 is the program."""
+    """One refutation; causes are numbered as they come, 0 is the program, and what leaves nothing has -1."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.base, self.causes = program, len(program.rows), 0
@@ -104,7 +102,7 @@ class Trimming:
         if kind == "q":
             row, bound = self.program.rows[numbers[0]]
         else:
-            row, bound = summed(self.program.rows, box, numbers)
+            row, bound = added(self.program.rows + box.rows, part)
             numbers[::2] = [i if i < self.base else -state.rows[i - self.base] for i in numbers[::2]]
             part = [kind, *numbers]  # rows of the box by their causes
             needed.update(-i for i in numbers[::2] if i < 0)
@@ -114,7 +112,7 @@ class Trimming:
         rose = [j for j, low, _ in before if box.lower[j] > low]
         fell = [j for j, _, high in before if box.upper[j] < high]
         if rose or fell or not holds:
-            cause = self.cause() if holds else LAST
+            cause = self.cause() if holds else -1
             node.done.append((cause, part, tuple(needed)))
             for side, moved in ((state.low, rose), (state.high, fell)):
                 for j in moved:
@@ -139,7 +137,7 @@ class Trimming:
                     needed.discard(cause)
             kept = []
             for cause, step, own in reversed(node.done):
-                if cause in needed or cause == LAST:
+                if cause in needed or cause < 0:
                     needed.discard(cause)
                     needed.update(own)
                     kept.append((cause, step, own))
@@ -230,17 +228,5 @@ def followed(program: Program, box: Box, step: list[Any]) -> bool:
     elif kind == "q":
         return all(box.tighten(*program.rows[i]) for i in numbers)
     else:
-        return box.tighten(*summed(program.rows, box, numbers))
+        return box.tighten(*added(program.rows + box.rows, step))
     return True
-
-
-def summed(rows: Sequence[tuple[Terms, int]], box: Box, numbers: Sequence[int]) -> tuple[Terms, int]:
-    """The sum of rows of a program, and then of a box, with multipliers ``[i, y, i, y, …]``."""
-    total: Terms = {}
-    bound = 0
-    for i, y in zip(numbers[::2], numbers[1::2], strict=True):
-        row, b = rows[i] if i < len(rows) else box.rows[i - len(rows)]
-        bound += y * b
-        for j, a in row.items():
-            total[j] = total.get(j, 0) + y * a
-    return {j: a for j, a in total.items() if a}, bound
