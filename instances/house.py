@@ -22,7 +22,7 @@ def house_library(
     preferring : bool
         Whether ``formulations/<problem>/within.py`` looks for simpler plans within the spread of what was measured.
     climbing : bool
-        Whether ``formulations/<problem>/climb.py`` raises bounds that are proven as long as there is time.
+        Whether ``formulations/<problem>/certificate.py`` raises bounds that are proven as long as there is time.
     """
     here = f"mapgap.instances.{problem}"
     return Library(
@@ -36,7 +36,7 @@ def house_library(
         sampling=f"{here}.families:random_plan",
         relating=f"{here}.relations:relations",
         proving=f"mapgap.formulations.{problem}.certificate:prove",
-        climbing=f"mapgap.formulations.{problem}.climb:climb" if climbing else None,
+        climbing=f"mapgap.formulations.{problem}.certificate:climb" if climbing else None,
         carrying=f"{here}.relations:carried",
         implying=f"{here}.relations:implied",
         importing=f"{here}.importing:build",

@@ -58,7 +58,8 @@ class Machine:
         point : array of float
         """
         seen = np.flatnonzero(upper[self.place])
-        first, final = lower[self.start], np.minimum.reduceat(upper[self.after], self.firsts)
+        first, final = lower[self.start], upper[self.start] + upper[self.load]
+        final = np.minimum(final, np.minimum.reduceat(upper[self.after], self.firsts))
         seen = seen[np.argsort(final[seen], kind="stable")]
         first, final, least = first[seen], final[seen], self.least[seen]
         begins = np.unique(first[first <= lower[self.end]])[:, None]
@@ -144,7 +145,7 @@ class Shaving:
                 break
             if self.budget.exhausted:
                 return None
-            if self.width(part.box) <= NARROWER * before:
+            if self.width(part.box) < NARROWER * before:
                 waiting = set()
                 continue
             if (halves := self.halves(part, point, steps)) is None:

@@ -90,8 +90,9 @@ class Trimming:
             needed = {state.low[last]}
             for start, load, place, _, after in tasks:
                 if row.get(load) or row.get(place):
-                    final = min((last, *after), key=lambda j: box.upper[j])
-                    needed |= {state.low[start], state.high[final]}
+                    ends = [((j,), box.upper[j]) for j in (last, *after)]
+                    final, _ = min([((start, load), box.upper[start] + box.upper[load]), *ends], key=lambda end: end[1])
+                    needed |= {state.low[start], *(state.high[j] for j in final)}
         state.rows.append(self.cause())
         node.done.append((state.rows[-1], step, tuple(needed)))
 

@@ -16,11 +16,11 @@ from itertools import groupby
 from typing import Any
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.certificate import flat
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed
 from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
+from mapgap.formulations.suboperation_mapping.programs import flat
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS, Limits
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT

@@ -1,152 +1,558 @@
-"""Proofs for :mod:`mapgap.problems.suboperation_mapping.certificate`.
+"""Proofs for :mod:`mapgap.problems.suboperation_mapping.certificate`: of a bound, or of as good a one as time allows.
 
-One tree for all ratios; or one for each box of ratios, which is divided where it has none, and for each ratio that is
-left alone. In a box the tree branches on the places of fused operations, as :mod:`box_search` does. Programs in which
-equal accelerators share variables are small: they are asked first and of every box, those that tell some apart only of
-boxes of few ratios.
+*Cases* are programs that the writer knows by name, as the certificate has them: all ratios, a box of ratios, one ratio
+with or without orders. Each has a tree of *leaves*, which fixes places of fused operations or orders, and every leaf
+has multipliers of rows, which prove a bound in whole numbers, so that nothing is taken off for rounding. Best first:
+the weakest leaf of the weakest case is solved, then divided; after some divisions the case gets *parts*, programs that
+together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
+better of both, so more work never proves less; the certificate has its leaves where they are enough. Boxes are bounded
+along chains first (:mod:`~.chain_boxes`), of few moves and then of more, and have no program where a chain has
+``enough`` of them.
+
+The goal of a ratio of few operations is refuted by :mod:`~mapgap.solvers.shave` as well, after its first relaxation,
+for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
+
+A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
+of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`); but of more than
+``told_apart`` accelerators, where programs are those of boxes that have chains, it begins anew.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Sequence
-from functools import partial
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from mapgap.core import Budget
+from mapgap.evidence import check
 from mapgap.evidence.check import Box, Program
-from mapgap.formulations.suboperation_mapping.boxes import Cutter, few_ratios, roots, single
-from mapgap.formulations.suboperation_mapping.located_frame import WHOLE, Frame
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
+from mapgap.formulations.suboperation_mapping.boxes import Cutter, LowCutter, few_ratios, of_ratio, roots, single
+from mapgap.formulations.suboperation_mapping.chain_boxes import (
+    Narrowing,
+    Share,
+    done_by,
+    kept_of_name,
+    name_of_kept,
+    shares_of_box,
+)
 from mapgap.formulations.suboperation_mapping.located_frame import Box as Groups
+from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
+from mapgap.formulations.suboperation_mapping.programs import flat, named, promising, shaving, written
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import APART, ORDER, partitions
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAINS
 from mapgap.problems.suboperation_mapping.certificate.lengths import box
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
-from mapgap.solvers.refute import refute
+from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
 from mapgap.solvers.shave import Shaving
+from mapgap.solvers.trim import refitted
 
-FRACTION, OVERLAP = 1e-6, 1e-3  #: what counts as whole, and as the same time, in a point in floating point
+Steps = Sequence[Sequence[Any]]
+Start = tuple[int, dict[str, Steps]]
+ALL = "all"
+EMPTY = 1 << 62  #: what a leaf is worth whose multipliers show that it has no points
+STEP = 10**5  #: a bound that cannot be written gives up so small a part of itself, then twice as much
+ENDLESS = 1e9  #: seconds; what is grown again ends by its number of boxes
 
 
-def prove(
-    instance: dict[str, Any], bound: int, budget: Budget, params: Params = Params()
-) -> dict[str, list[Any]] | None:
-    """The proof that no plan has a makespan below ``bound``; ``None`` if none is found within the budget."""
-    tree = _refuted(written(instance, bound, "all"), budget, 1)
-    if tree is not None:
-        return {"all": tree}
-    batch, parts = instance["batch"], len(instance["accelerators"])
-    if flat(instance):
-        ratios = list(islice(partitions(batch, batch, parts), params.ratios + 1))
-        return _alone(instance, bound, budget, params, ratios) if len(ratios) <= params.ratios else None
-    cutter = Cutter(Frame(Instance.model_validate_json(json.dumps(instance))))
-    proof: dict[str, list[Any]] = {}
-    waiting = roots(batch, parts)[::-1]
-    while waiting:
-        groups = waiting.pop()
-        name, few = named(groups), few_ratios(groups, batch, parts, params.narrow)
-        model = written(instance, bound, name)
-        alike = max(model.members) > 1
-        tree = _refuted(model, budget, 1 if alike else params.places if few is None else params.boxes)
-        if tree is None and alike and few is not None:
-            name += APART
-            tree = _refuted(written(instance, bound, name), budget, params.boxes)
-        if tree is not None:
-            proof[name] = tree
-        elif not single(groups):
-            waiting += cutter.split(groups)
-        elif own := _alone(instance, bound, budget, params, [tuple(g.low for g in groups for _ in range(g.number))]):
-            proof |= own
+class Leaf:
+    """Some choices of a case, and the multipliers, its own or those of a larger leaf, that prove its bound.
+
+    Attributes
+    ----------
+    fixed : dict of int to int
+        Choices that are made, by variable.
+    loose : int or None
+        The choice to divide it by.
+    closed : bool
+        There is a tree of its own for the goal, which is grown again for the certificate.
+    """
+
+    def __init__(self, fixed: dict[int, int], parent: Leaf | None = None) -> None:
+        self.fixed = fixed
+        self.value: int = 0 if parent is None else parent.value
+        self.multipliers: Any = (np.zeros(0, np.int32), np.zeros(0)) if parent is None else parent.multipliers
+        self.solved = self.closed = False
+        self.loose: int | None = None
+        self.halves: tuple[Leaf, Leaf] | None = None
+
+    def box(self, program: Program) -> Box:
+        found = Box(program.lower[:], program.upper[:], [])
+        for j, v in self.fixed.items():
+            found.lower[j] = found.upper[j] = v
+        return found
+
+    def prove(self, value: int, duals: Duals) -> None:
+        """Keep the multipliers if they prove more."""
+        if value > self.value:
+            self.value = value
+            self.multipliers = np.array([i for i, _ in duals], np.int32), np.array([y for _, y in duals])
+
+
+class Case:
+    """A program, by the name that the certificate gives it.
+
+    Attributes
+    ----------
+    promise : int
+        What is proven of it elsewhere: by a larger case, or by a certificate.
+    steps : list of steps
+        The tree of that certificate.
+    leaves : list of (value, number, Leaf)
+        A heap of those that are not divided.
+    divided : int
+        How many were.
+    ascent : Ascent or None
+        What else is done along a chain, before its tree is divided.
+    chain : str
+        The name of this in the certificate, without what kind of chain it is.
+    wider : tuple of Share
+        What a chain has that is tried when that one is done; nothing if there is none of more work.
+    shaving : Shaving or None
+        The search for steps that refute the goal; ``None`` before it has begun and when it has ended.
+    shaved : pair or None
+        What is refuted of a ratio, a bound, and the steps.
+    stuck, unshaved : bool
+        Whether nothing else is left to do, and whether this search is over or cannot be.
+    """
+
+    def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
+        self.name, self.promise, self.steps = name, promise, steps
+        self.root = Leaf({})
+        self.leaves = [(0, 0, self.root)]
+        self.divided = self.pushed = 0
+        self.opened = False
+        self.ascent: Ascent | None = None
+        self.chain = ""
+        self.wider: tuple[Share, ...] = ()
+        self.shaving: Shaving | None = None
+        self.shaved: tuple[int, Steps] | None = None
+        self.stuck = self.unshaved = False
+        self.parts: list[Case] = []
+
+    @property
+    def own(self) -> int:
+        along, refuted = 0 if self.ascent is None else self.ascent.bound, 0 if self.shaved is None else self.shaved[0]
+        return max(self.leaves[0][0], along, refuted)
+
+    @property
+    def value(self) -> int:
+        """Proven of all plans of the case; promised, as long as nothing was tried."""
+        if not self.opened:
+            return self.promise
+        return max(self.own, min((part.value for part in self.parts), default=0))
+
+    def push(self, leaf: Leaf) -> None:
+        self.pushed += 1
+        heapq.heappush(self.leaves, (leaf.value, self.pushed, leaf))
+
+    def halves(self, leaf: Leaf) -> tuple[Leaf, Leaf]:
+        """Both ways to make the loose choice of a leaf."""
+        assert leaf.loose is not None
+        self.divided += 1
+        leaf.halves = Leaf({**leaf.fixed, leaf.loose: 0}, leaf), Leaf({**leaf.fixed, leaf.loose: 1}, leaf)
+        return leaf.halves
+
+    def ways(self, bound: int) -> Iterator[Case]:
+        """The cases whose leaves prove a bound together."""
+        if self.own >= bound:
+            yield self
         else:
-            return None
-    return proof
+            for part in self.parts:
+                yield from part.ways(bound)
 
 
-def _alone(
-    instance: dict[str, Any], bound: int, budget: Budget, params: Params, ratios: Sequence[tuple[int, ...]]
-) -> dict[str, list[Any]] | None:
-    """A tree for every ratio; ``None`` if there is none for some."""
-    proof: dict[str, list[Any]] = {}
-    for ratio in ratios:
-        if len(instance["accelerators"]) ** len(ratio) > params.configurations:
-            return None
-        for order in ("", ORDER):
-            name = ",".join(map(str, ratio)) + order
-            tree = _refuted(written(instance, bound, name), budget, 1 << 30 if order else params.boxes)
-            if tree is not None:
-                proof[name] = tree
-                break
+class Climb:
+    """The search; ``all`` is the case of all plans.
+
+    Parameters
+    ----------
+    goal : int
+        A bound that is enough: the makespan of a plan.
+    start : pair
+        A bound that is proven, and the trees that do, by name.
+    """
+
+    def __init__(self, instance: dict[str, Any], goal: int, budget: Budget, params: Params, start: Start) -> None:
+        self.instance, self.goal, self.budget, self.params = instance, goal, budget, params
+        self.batch, self.devices = instance["batch"], len(instance["accelerators"])
+        self.along = Narrowing(instance, params)
+        frame = Frame(Instance.model_validate_json(json.dumps(instance)))
+        self.cutter, self.steps = None if flat(instance) else Cutter(frame), LowCutter(frame)
+        self.kept: OrderedDict[str, tuple[Writer, Relaxation]] = OrderedDict()
+        self.asked = 0
+        self.ahead = 0.0  # seconds that shaving has had more than all else
+        floor, proof = start
+        self.all = Case(ALL, 0)
+        self.all.opened = ALL not in proof
+        programs = [name for name in proof if not name.endswith(CHAINS)]
+        if self.devices > params.told_apart and any(self.bounded_along(name) for name in programs):
+            self.all.parts = [self.case(name, floor) for name in self.parts(ALL)]  # chains are quicker than to go on
         else:
+            self.all.parts = [self.case(name, floor, steps) for name, steps in proof.items() if name != ALL]
+
+    def run(self) -> None:
+        """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends."""
+        while self.all.value < self.goal and self.asked < self.params.asked and not self.budget.exhausted:
+            case = self.all
+            while case.parts:
+                case = min(case.parts, key=lambda part: part.value)
+            begun = time.perf_counter()
+            if (case.stuck or (case.opened and self.ahead <= 0)) and self.shave(case):
+                self.ahead += time.perf_counter() - begun
+                continue
+            if case.stuck:
+                return
+            if not self.work(case):
+                case.parts = [self.case(name, case.value) for name in self.parts(case.name)]
+                for part in case.parts:
+                    if part.name == case.name + ORDER:  # the same ratio, of which this search goes on
+                        part.shaving, part.unshaved = case.shaving, case.unshaved
+                case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
+            self.ahead -= time.perf_counter() - begun
+
+    def shave(self, case: Case) -> bool:
+        """Go on with the search for steps that refute the goal of a ratio; ``False`` if there is none, or it ended."""
+        if case.shaving is None and not case.unshaved:
+            case.shaving = self.shaving(case.name.removesuffix(ORDER))
+        case.unshaved = case.shaving is None
+        if case.shaving is None:
+            return False
+        before, more = case.shaving.asked, case.shaving.turn()
+        self.asked += case.shaving.asked - before
+        if more:
+            return True
+        if case.shaving.steps is not None:
+            case.shaved = self.goal, case.shaving.steps
+        case.shaving, case.unshaved = None, True  # an engine less
+        return case.shaved is not None
+
+    def shaving(self, name: str) -> Shaving | None:
+        """The search of a ratio; ``None`` if it has too many operations."""
+        if name == ALL or "x" in name or not self.written_alone(groups_of(name)):
             return None
-    return proof or None
+        model = self.program(name)[0]
+        return shaving(model, self.budget, self.params) if len(model.operations) <= self.params.shaved else None
+
+    def case(self, name: str, promise: int, proof: Any = ()) -> Case:
+        """The case of a name, and the proof that a certificate has of it."""
+        kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
+        case = Case(name.removesuffix(kind), promise, () if kind else proof)
+        kept = kept_of_name(case.name) if kind else self.kept_of(case.name, self.params.first)
+        if kind and "x" in name:
+            case.name = named(groups_of(case.name))  # the box, of which the chain has what its own name says
+        wider = self.kept_of(case.name)
+        if kept or wider:
+            case.wider = wider if kept and done_by(wider, self.along.work) > done_by(kept, self.along.work) else ()
+            case.ascent, case.chain = self.ascent(case, kept or wider), name_of_kept(kept or wider)
+            if kind:
+                case.ascent.bound, case.ascent.kind, case.ascent.proof, case.opened = promise, kind, proof, True
+        return case
+
+    def ascent(self, case: Case, kept: Sequence[Share]) -> Ascent:
+        """Along a chain of a case; only a ratio of which there is no wider one has a tree."""
+        found = self.along.ascent(kept, self.goal)
+        found.weights = bool(case.wider) or not single(groups_of(case.name))
+        return found
+
+    def widened(self, case: Case) -> bool:
+        """Bound a case along its wider chain, and keep that if it proves more; ``False`` if there is none."""
+        wider, case.wider = case.wider, ()
+        if not wider or case.ascent is None:
+            return False
+        found = self.ascent(case, wider)
+        found.climb(self.budget)
+        if found.bound > case.ascent.bound:
+            case.ascent, case.chain = found, name_of_kept(wider)
+        case.ascent.weights = found.weights
+        return True
+
+    def kept_of(self, name: str, most: int | None = None) -> tuple[Share, ...]:
+        """What a chain has of a case, one of no more than ``most`` moves; nothing if it has none."""
+        if name == ALL or name.endswith((ORDER, APART)) or not self.chained:
+            return ()
+        groups = groups_of(name)
+        if self.cutter is None:
+            return shares_of_box(groups) if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
+        later = "x" in name and single(groups) and self.enough(groups)  # the ratio has it
+        return () if later else self.along.kept(groups, most)
+
+    @cached_property
+    def chained(self) -> bool:
+        """Whether ratios can be bounded along a chain."""
+        return chained(self.instance)
+
+    def work(self, case: Case) -> bool:
+        """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
+        case.opened = True
+        if any(kind == "w" for kind, *_ in case.steps):
+            case.shaved, case.steps = (case.promise, case.steps), ()
+        elif case.steps:
+            self.regrow(case)
+        leaf = case.leaves[0][2]
+        # Where nothing is fused there is no cutter, and the program of a ratio is quicker than a long chain.
+        if case.ascent is not None and (leaf.solved or self.cutter is not None):
+            self.asked += 1
+            if case.ascent.climb(self.budget) or self.widened(case):
+                return True
+        if self.bounded_along(case.name):
+            return False
+        if not leaf.solved:
+            heapq.heappop(case.leaves)
+            self.solve(case, leaf)
+            case.push(leaf)
+        elif leaf.loose is not None and case.divided < self.divisions(case.name):
+            for half in case.halves(heapq.heappop(case.leaves)[2]):
+                case.push(half)
+        else:
+            return False
+        return True
+
+    def regrow(self, case: Case) -> None:
+        """The tree of a certificate, if every leaf has one sum of rows, as those that are grown here."""
+        steps, case.steps = case.steps, ()
+        choices, sums = ([step for step in steps if step[0] == kind] for kind in "sp")
+        if any(v for *_, v in choices) or (len(sums), len(sums) + len(choices)) != (len(choices) + 1, len(steps)):
+            return
+        program = self.program(case.name)[0].program
+        waiting, case.leaves = [case.root], []
+        for kind, *numbers in steps:
+            leaf = waiting.pop()
+            if kind == "s":
+                leaf.loose = numbers[0]
+                waiting += reversed(case.halves(leaf))
+                continue
+            whole = dict(zip(numbers[::2], numbers[1::2], strict=True))
+            here, own = leaf.box(program), whole.pop(program.cutoff, 0)
+            duals = [(i, y / (own or 1)) for i, y in whole.items()]
+            if own:
+                leaf.prove(least(program.rows, here, program.cutoff, duals), duals)
+            elif emptying(program.rows, here, None, duals):
+                leaf.prove(EMPTY, duals)
+            case.push(leaf)
+
+    def solve(self, case: Case, leaf: Leaf) -> None:
+        """Ask the relaxation of a leaf."""
+        model, relaxation = self.program(case.name)
+        program, here = model.program, leaf.box(model.program)
+        leaf.solved = True
+        for _ in range(2):
+            self.asked += 1
+            point, duals = relaxation.minimise(here, {model.last: 1})
+            if point is not None:
+                leaf.prove(least(program.rows, here, program.cutoff, duals), duals)
+                found = promising(model, here, point)
+                if isinstance(model, Located):  # whose relaxations take long
+                    found = found[:1]
+                if self.divisions(case.name):
+                    leaf.loose = look_ahead(relaxation, here, {model.last: 1}, self.goal, point, found)
+                return
+            if emptying(program.rows, here, None, duals):
+                leaf.prove(EMPTY, duals)
+                return
+            relaxation.forget()
+
+    def close(self, case: Case) -> bool:
+        """Refute the goal in the weakest leaf where there is no choice left, rounding and single rows included."""
+        leaf = heapq.heappop(case.leaves)[2]
+        if self.refuted(self.program(case.name)[0], leaf, self.budget):
+            leaf.value, leaf.closed = self.goal, True
+        case.push(leaf)
+        return leaf.closed
+
+    def refuted(self, model: Writer, leaf: Leaf, budget: Budget) -> Steps | None:
+        """A tree that refutes the program in a leaf."""
+        choices, here = partial(promising, model), leaf.box(model.program)
+        late = {j for pair in model.orders.values() for j in pair}
+        scaled = isinstance(model, Located)
+        return refute(model.program, here, budget, choices, self.params.boxes, scaled=scaled, late=late).proof
+
+    def shaved_again(self, name: str, bound: int, shaved: tuple[int, Steps]) -> Steps | None:
+        """Steps that refute a bound, made of those that refute a larger one; ``None`` if they do not."""
+        value, steps = shaved
+        if value == bound:
+            return steps
+        before, here = (written(self.instance, limit, name).program for limit in (value, bound))
+        whole, narrower = (Box(program.lower[:], program.upper[:], []) for program in (before, here))
+        try:
+            return refitted(before, here, whole, narrower, [list(step) for step in steps])
+        except check.Refused:  # a window that begins after its end
+            return None
+
+    def program(self, name: str) -> tuple[Writer, Relaxation]:
+        """The program of a case for the goal, and its relaxation; the last ones used are kept."""
+        if name not in self.kept:
+            model = written(self.instance, self.goal, name)
+            late = {j for pair in model.orders.values() for j in pair}
+            scaled = isinstance(model, Located)
+            self.kept[name] = model, Relaxation(model.program, self.budget, scaled, late)
+            if len(self.kept) > self.params.kept:
+                self.kept.popitem(last=False)
+        self.kept.move_to_end(name)
+        return self.kept[name]
+
+    def divisions(self, name: str) -> int:
+        """Most divisions of the leaves of a case."""
+        if name == ALL:
+            return 0
+        if "x" not in name:
+            return self.params.orders if name.endswith(ORDER) else 0
+        if self.alike(name):
+            return 0
+        return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
+
+    def alike(self, name: str) -> bool:
+        """Whether some accelerators share variables that could be told apart."""
+        return not name.endswith(APART) and max(self.program(name)[0].members) > 1
+
+    def few(self, groups: Groups) -> Any:
+        return few_ratios(groups, self.batch, self.devices, self.params.narrow)
+
+    def parts(self, name: str) -> list[str]:
+        """Names of cases that take the place of one; none where there is nothing stronger."""
+        if name == ALL:
+            if self.cutter is None:
+                most = self.params.ratios
+                ratios = [*islice(partitions(self.batch, self.batch, self.devices), most + 1)]
+                return [",".join(map(str, ratio)) for ratio in ratios] if len(ratios) <= most else []
+            return [self.best(groups) for groups in roots(self.batch, self.devices)]
+        groups = groups_of(name)
+        if "x" not in name:
+            return [] if name.endswith(ORDER) or self.bounded_along(name) else [name + ORDER]
+        if not self.bounded_along(name) and self.alike(name) and self.few(groups) is not None:
+            return [name + APART]
+        if not single(groups) and self.cutter is not None:
+            cutter = self.steps if self.bounded_along(name) else self.cutter
+            return [self.best(child) for child in cutter.split(groups)]
+        return [alone(groups)] if self.enough(groups) or self.written_alone(groups) else []
+
+    def bounded_along(self, name: str) -> bool:
+        """Whether a chain has most of a case, and its program is weaker, or large."""
+        if self.cutter is None or ("x" not in name and self.devices <= self.params.told_apart):
+            return False
+        return bool(self.kept_of(name)) and self.enough(groups_of(name))
+
+    def enough(self, groups: Groups) -> bool:
+        """Whether there is a chain, which has nearly all of the work of a box."""
+        return self.chained and self.along.part(groups) >= self.params.enough
+
+    def best(self, groups: Groups) -> str:
+        """The program of a box, or that of its only ratio where it is small, or a chain has all of it."""
+        small = self.devices <= self.params.told_apart and self.written_alone(groups)
+        return alone(groups) if single(groups) and (small or self.enough(groups)) else named(groups)
+
+    def written_alone(self, groups: Groups) -> bool:
+        """Whether there is a program of the only ratio of a box."""
+        return bool(self.devices ** sum(g.number for g in groups) <= self.params.configurations)
+
+    def proof(self, bound: int) -> dict[str, Any] | None:
+        """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
+        found: dict[str, Any] = {}
+        for case in self.all.ways(bound):
+            if case.ascent is not None and case.ascent.bound >= bound:
+                found[case.chain + case.ascent.kind] = case.ascent.proof
+                continue
+            if case.shaved is not None and case.shaved[0] >= bound:
+                name = case.name.removesuffix(ORDER)
+                shaved = self.shaved_again(name, bound, case.shaved)
+                if shaved is None:
+                    return None
+                found[name] = shaved
+                continue
+            model = written(self.instance, bound, case.name)
+            steps, waiting = found.setdefault(case.name, []), [case.root]
+            while waiting:
+                leaf = waiting.pop()
+                if leaf.halves is not None:
+                    steps.append(["s", leaf.loose, 0])
+                    waiting += reversed(leaf.halves)
+                    continue
+                own = self.refuted(model, leaf, Budget(ENDLESS)) if leaf.closed else summed(model, leaf)
+                if own is None:
+                    return None
+                steps += own
+        return found
 
 
-def _refuted(model: Writer, budget: Budget, boxes: int) -> list[list[Any]] | None:
-    """A tree that branches on places, then on orders of operations that overlap."""
+def summed(model: Writer, leaf: Leaf) -> Steps | None:
+    """The sum of rows of a leaf, as its only step; ``None`` if it proves too little."""
     program = model.program
-    whole, scaled = Box(program.lower[:], program.upper[:], []), isinstance(model, Located)
-    orders = {j for pair in model.orders.values() for j in pair}
-    return refute(program, whole, budget, partial(promising, model), boxes, scaled=scaled, late=orders).proof
+    number = None if leaf.value == EMPTY else program.cutoff
+    duals = list(zip(*(column.tolist() for column in leaf.multipliers), strict=True))
+    step = emptying(program.rows, leaf.box(program), number, duals)
+    return None if step is None else [step]
 
 
-def shaving(model: Writer, budget: Budget, params: Params = Params()) -> Shaving:
-    """The search for steps that refute the program of a ratio."""
-    program, least = model.program, model.most // params.cut + 1
-    return Shaving(program, Box(program.lower[:], program.upper[:], []), budget, partial(promising, model), least)
+def alone(groups: Groups) -> str:
+    """The name of the tree of the only ratio of a box."""
+    return ",".join(str(g.low) for g in groups for _ in range(g.number))
 
 
-def flat(instance: dict[str, Any]) -> bool:
-    """Whether nothing is fused, so that nothing of a box has a place."""
-    return all(layer["kind"] == "split" for layer in instance["layers"])
+def ratio_of(name: str) -> tuple[int, ...]:
+    """The only ratio of a case."""
+    return tuple(map(int, name.partition(" ")[0].split(",")))
 
 
-def named(groups: Groups) -> str:
-    """The name of the tree of a box."""
-    return ",".join(f"{g.low}-{g.high}x{g.number}" for g in groups)
+def limits_of(name: str) -> Groups:
+    """The groups of a case as they are named."""
+    return tuple(Group(*group) for group in box(name)) if "x" in name else of_ratio(ratio_of(name))
 
 
-def written(instance: dict[str, Any], bound: int, name: str) -> Writer:
-    """The program whose tree has this name."""
-    if "x" in name:
-        return Located(instance, bound, Program(), box(name), name.endswith(APART))
-    ratio = None if name == "all" else tuple(map(int, name.removesuffix(ORDER).split(",")))
-    return Writer(instance, bound, Program(), ratio, name.endswith(ORDER))
+def groups_of(name: str) -> Groups:
+    """The box of a case; one with all of its ratios where a chain has shares alike that are not, or leaves some out.
+
+    Those of a box are apart from each other: so groups that overlap are one.
+    """
+    found: list[Group] = []
+    for low, high, number in limits_of(name):
+        group = Group(max(1, low), high, number)
+        while found and found[-1].low <= group.high:
+            larger = found.pop()
+            group = Group(min(larger.low, group.low), larger.high, larger.number + group.number)
+        found.append(group)
+    return tuple(found)
 
 
-def promising(model: Writer, box: Box, point: Sequence[float]) -> list[int]:
-    """Open choices, the one to branch on first: places, then orders of operations that overlap."""
-    places = [j for x in model.x.values() for j in x]
-    if not point:
-        orders = {j for pair in model.orders.values() for j in pair}
-        return [j for j in (*places, *sorted(orders)) if box.lower[j] < box.upper[j]]
-    if isinstance(model, Located):
-        return _loose(model, box, point)
-    away = {j: abs(point[j] - round(point[j])) for j in places if box.lower[j] < box.upper[j]}
-    split = [j for j in away if away[j] > FRACTION]
-    return sorted(split, key=lambda j: -away[j]) if split else _overlapping(model, box, point)
+def prove(instance: dict[str, Any], bound: int, budget: Budget, params: Params = Params()) -> dict[str, Any] | None:
+    """The proof that no plan has a makespan below ``bound``; ``None`` if none is found within the budget."""
+    search = Climb(instance, bound, budget, params, (min(0, bound - 1), {}))
+    search.run()
+    return search.proof(bound) if search.all.value >= bound else None
 
 
-def _loose(written: Located, box: Box, point: Sequence[float]) -> list[int]:
-    """The place of a fused operation that lies here and there, as far as can be from those that have one."""
-    listed = list(written.x.values())
-    placed = [k for k, x in enumerate(listed) if any(box.lower[j] for j in x)] or [-1, len(listed)]
-    open_ones = {k: max(x, key=lambda j: point[j]) for k, x in enumerate(listed)}
-    split = [k for k, j in open_ones.items() if point[j] < WHOLE and box.lower[j] < box.upper[j]]
-    far = max(split, key=lambda k: (min(abs(k - p) for p in placed), -point[open_ones[k]]), default=None)
-    return [] if far is None else [open_ones[far]]
+def climb(
+    instance: dict[str, Any], goal: int, budget: Budget, start: Start | None = None, params: Params = Params()
+) -> tuple[int, dict[str, Any]] | None:
+    """The best bound that is proven within the budget, and its proof; ``None`` if it is not above that of the start.
 
-
-def _overlapping(written: Writer, box: Box, point: Sequence[float]) -> list[int]:
-    """Open orders of operations that run on one accelerator at one time, the longest time first."""
-    place = {o: max(written.places, key=lambda a: point[x[a]]) for o, x in written.x.items()}
-    begin = {o: point[j] for o, j in written.start.items()}
-    end = {o: begin[o] + sum(point[j] for j in written.load[o]) for o in begin}
-    found = []
-    for (o, p), (first, _) in written.orders.items():  # the second one follows from the first
-        time = min(end[o], end[p]) - max(begin[o], begin[p])
-        if place[o] == place[p] and time > OVERLAP and box.lower[first] < box.upper[first]:
-            found.append((-time, first))
-    return [j for _, j in sorted(found)]
+    Parameters
+    ----------
+    instance : dict
+        Expanded.
+    goal : int
+        The makespan of a plan, which is bound enough.
+    start : pair, optional
+        A bound that is proven, and its proof.
+    """
+    start = start or (min(0, goal - 1), {})  # that nothing is negative needs no proof
+    search = Climb(instance, goal, budget, params, start)
+    search.run()
+    bound = min(search.all.value, goal)
+    lost = 1 + bound // STEP
+    while bound > start[0]:
+        proof = search.proof(bound)
+        if proof is not None:
+            return bound, proof
+        bound -= lost
+        lost *= 2
+    return None

@@ -181,7 +181,7 @@ class Certificate(Chains):
     ratios : int
         Where nothing is fused: above so many only the program of all ratios is tried.
     boxes : int
-        Boxes of places after which a ratio is tried with orders.
+        Boxes of places of few ratios, and of a tree that refutes the goal where a relaxation does not.
     narrow : int
         Ratios of a box up to which so many are tried with it as well.
     places : int

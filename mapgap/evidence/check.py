@@ -70,8 +70,8 @@ class Program:
     ``cutoff`` is the row that says "better than the bound"; provers minimise its left-hand side.
 
     A machine, a pair of the variable of its end and its tasks, does one task after the other. Of a task ``(start, load,
-    place, least, after)`` it does something from ``x[start]`` until none of ``x[after]`` or its end has passed, for
-    ``x[load]`` without a break, and ``least`` at least if ``x[place]`` is 1; nothing (``x[load]`` is 0) if that is 0.
+    place, least, after)`` it begins at ``x[start]`` and is over after ``x[load]``, without a break, and before any of
+    ``x[after]`` and its end; that is ``least`` at least if ``x[place]`` is 1, and 0 (it does nothing) if that is 0.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,8 @@ class Box:
             raise Refused("a window that may begin after its end")
         terms = {last: -1} if end is None else {}
         for start, load, place, least, after in tasks:
-            first, final = self.lower[start], min(self.upper[j] for j in (last, *after))
+            first, final = self.lower[start], self.upper[start] + self.upper[load]
+            final = min(final, *(self.upper[j] for j in (last, *after)))
             if begin <= first and (end is None or final <= end):
                 terms[load] = 1
                 continue

@@ -14,9 +14,9 @@ from mapgap.contract.seeds import seeds, some
 from mapgap.core import Budget, Status
 from mapgap.evidence.check import Box, Program, Refused, check, refuted
 from mapgap.formulations.suboperation_mapping import enumerate as brute_force
-from mapgap.formulations.suboperation_mapping.certificate import prove, shaving, written
-from mapgap.formulations.suboperation_mapping.climb import Climb, climb
+from mapgap.formulations.suboperation_mapping.certificate import Climb, climb, prove
 from mapgap.formulations.suboperation_mapping.params import Certificate
+from mapgap.formulations.suboperation_mapping.programs import shaving, written
 from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import cases

@@ -15,6 +15,7 @@ from mapgap.core import Budget
 from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, ratios, roots, single
+from mapgap.formulations.suboperation_mapping.certificate import Climb, climb, groups_of
 from mapgap.formulations.suboperation_mapping.chain_boxes import (
     done_by,
     kept_of_name,
@@ -23,7 +24,6 @@ from mapgap.formulations.suboperation_mapping.chain_boxes import (
     shares_of_box,
 )
 from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
-from mapgap.formulations.suboperation_mapping.climb import Climb, climb, groups_of
 from mapgap.formulations.suboperation_mapping.params import Certificate
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import along
