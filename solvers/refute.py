@@ -61,6 +61,7 @@ class Box(Protocol):
     def tighten(self, row: Terms, bound: int) -> bool: ...
     def secant(self, product: tuple[int, int, int]) -> tuple[Terms, int]: ...
     def window(self, machine: Any, begin: int, end: int | None = None) -> tuple[Terms, int]: ...
+    def moment(self, store: Any, time: int) -> tuple[Terms, int]: ...
 
 
 Promising = Callable[[Any, Sequence[float]], Sequence[int]]
@@ -75,6 +76,7 @@ class Program(Protocol):
     rows: list[tuple[Terms, int]]
     products: list[tuple[int, int, int]]
     machines: list[Any]
+    stores: list[Any]
     cutoff: int
 
 

@@ -33,7 +33,7 @@ from mapgap.solvers.refute import (
     middle,
 )
 from mapgap.solvers.rows import NARROWER, ROUNDS
-from mapgap.solvers.trim import trimmed
+from mapgap.solvers.trim import ROWS, followed, trimmed
 
 LITTLE = 0.5
 """Ticks by which a window does not fit at a point at least: less may be the engine's rounding."""
@@ -76,6 +76,24 @@ class Machine:
         return found
 
 
+class Store:
+    """What a store holds in arrays, to see at which times a point has too much of it."""
+
+    def __init__(self, room: int, always: Sequence[tuple[int, int]], held: Sequence[Any]) -> None:
+        self.room, self.always = room, np.array(always, np.int64).reshape(-1, 2).T
+        self.start, self.place, self.size, self.last = np.array([each[:4] for each in held], np.int64).reshape(-1, 4).T
+        self.loads = np.array([each[4] for each in held], np.int64).reshape(len(held), -1)
+
+    def violated(self, lower: Any, upper: Any, point: Any) -> list[tuple[int]]:
+        """``(time,)`` of those at which too much is there, when something comes."""
+        begin, until = upper[self.start], lower[self.last] + lower[self.loads].sum(axis=1)
+        times = np.unique(begin[begin < until])
+        there = (begin <= times[:, None]) & (times[:, None] < until)
+        always, each = self.always
+        stored = there @ (self.size * point[self.place]) + (point[always] * each).sum()
+        return [(int(time),) for time in times[stored > self.room + LITTLE]]
+
+
 class Part:
     """A box, the numbers of those of its rows that its relaxation has, and the basis where that ended."""
 
@@ -89,7 +107,7 @@ class Shaving:
     Parameters
     ----------
     program : Program
-        With ``cutoff`` and ``machines``.
+        With ``cutoff`` and ``machines``, and with ``stores`` if it has any.
     box : Box
         All bounds of the program.
     promising : callable
@@ -112,6 +130,7 @@ class Shaving:
         self.row, self.limit = program.rows[program.cutoff]
         self.sizes: dict[tuple[int, bool], int] = {}
         self.machines = [Machine(*machine) for machine in program.machines]
+        self.stores = [Store(*store) for store in program.stores]
         tasks = [task for _, those in program.machines for task in those]
         self.starts, self.places = (list(dict.fromkeys(task[k] for task in tasks)) for k in (0, 2))
         self.asked, self.whole = 0, deepcopy(box)
@@ -261,15 +280,15 @@ class Shaving:
             point = found or point
             part.basis, others = relaxation.basis()
             part.rows = [part.rows[k] for k in others]
-            windows = self.windows(box, point)
-            if not windows:
+            violated = self.violated(box, point)
+            if not violated:
                 if within:
                     self.points.append(np.array(point))
                 break
             self.relax(part)
-            for k, *times in windows:
-                steps.append(["w", k, *times])
-                box.rows.append(box.window(self.program.machines[k], *times))
+            for step in violated:
+                steps.append(step)
+                followed(self.program, box, step)
                 part.rows.append(len(box.rows) - 1)
                 if not self.search.add(box, ["p", base + len(box.rows) - 1, 1], waiting):
                     return None
@@ -282,12 +301,18 @@ class Shaving:
         """Whether a point of another box lies in this one, and in its windows, so that no relaxation refutes it."""
         points = np.array(self.points).reshape(-1, len(box.lower))
         inside = (points >= np.array(box.lower) - FRACTION) & (points <= np.array(box.upper) + FRACTION)
-        return any(not self.windows(box, point) for point in points[inside.all(axis=1)][::-1])
+        return any(not self.violated(box, point) for point in points[inside.all(axis=1)][::-1])
 
-    def windows(self, box: Box, point: Sequence[float]) -> list[tuple[int, ...]]:
-        """Those that a point violates."""
+    def violated(self, box: Box, point: Sequence[float]) -> Steps:
+        """Windows and moments that a point violates, as steps."""
         lower, upper, at = np.array(box.lower), np.array(box.upper), np.array(point)
-        return [(k, *times) for k, machine in enumerate(self.machines) for times in machine.violated(lower, upper, at)]
+        kinds: tuple[tuple[str, Sequence[Any]], ...] = (("w", self.machines), ("m", self.stores))
+        return [
+            [kind, k, *times]
+            for kind, found in kinds
+            for k, one in enumerate(found)
+            for times in one.violated(lower, upper, at)
+        ]
 
     def used(self, steps: Steps, part: Part, before: int) -> Steps:
         """Steps of one box without the windows that no sum has, nor its relaxation; the box has no others either.
@@ -304,7 +329,7 @@ class Shaving:
         found: Steps = []
         window = before
         for kind, *numbers in steps:
-            if kind == "w":
+            if kind in ROWS:
                 window += 1
                 if window - 1 not in needed:
                     continue

@@ -13,6 +13,8 @@ from typing import Any
 from mapgap.solvers.refute import Box, Program, Steps, added
 
 Cause = int
+ROWS = "whm"
+"""Kinds of steps that append a row."""
 
 
 class State:
@@ -72,7 +74,7 @@ class Trimming:
                     waiting += [(node.split[3], above), (node.split[2], below)]
                     self.nodes += [Node(), Node()]
                     break
-                if kind in "wh":
+                if kind in ROWS:
                     self.append(node, state, step)
                 elif not all(self.tighten(node, state, part) for part in parts(step)):
                     break
@@ -84,6 +86,12 @@ class Trimming:
         if kind == "h":
             _, length, _ = self.program.products[k]
             needed = {state.low[length], state.high[length]}
+        elif kind == "m":
+            *_, held = self.program.stores[k]
+            needed = set()
+            for start, _, _, last, loads in held:
+                if box.upper[start] <= step[2] < box.lower[last] + sum(box.lower[j] for j in loads):
+                    needed |= {state.high[start], state.low[last], *(state.low[j] for j in loads)}
         else:
             last, tasks = self.program.machines[k]
             row, _ = box.rows[-1]
@@ -153,7 +161,7 @@ class Trimming:
             node = self.nodes[k]
             singles: list[Any] | None = None
             for cause, (kind, *numbers), _ in node.done:
-                if kind in "wh":
+                if kind in ROWS:
                     names[cause] = self.base + len(names)
                 elif kind == "p":
                     numbers[::2] = [i if i >= 0 else names[-i] for i in numbers[::2]]
@@ -224,6 +232,8 @@ def followed(program: Program, box: Box, step: list[Any]) -> bool:
     kind, *numbers = step
     if kind == "w":
         box.rows.append(box.window(program.machines[numbers[0]], *numbers[1:]))
+    elif kind == "m":
+        box.rows.append(box.moment(program.stores[numbers[0]], *numbers[1:]))
     elif kind == "h":
         box.rows.append(box.secant(program.products[numbers[0]]))
     elif kind == "q":

@@ -55,7 +55,7 @@ from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
 from mapgap.solvers.shave import Shaving
-from mapgap.solvers.trim import refitted
+from mapgap.solvers.trim import ROWS, refitted
 
 Steps = Sequence[Sequence[Any]]
 Start = tuple[int, dict[str, Steps]]
@@ -295,7 +295,7 @@ class Climb:
     def work(self, case: Case) -> bool:
         """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
         case.opened = True
-        if any(kind == "w" for kind, *_ in case.steps):
+        if any(kind in ROWS for kind, *_ in case.steps):
             case.shaved, case.steps = (case.promise, case.steps), ()
         elif case.steps:
             self.regrow(case)

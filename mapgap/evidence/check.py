@@ -32,6 +32,7 @@ Proof of a refutation, a list of steps; it visits boxes (bounds of all variables
 - ``["h", k]`` appends the secant of product ``k`` over the box to the rows of the box.
 - ``["w", k, begin]`` appends what machine ``k`` does from ``begin`` to its end at least, by the bounds of the box;
   ``["w", k, begin, end]`` what it does until ``end``.
+- ``["m", k, time]`` appends what store ``k`` holds at a time at least.
 - ``["s", j, v]`` splits the box at ``x[j] <= v`` and ``x[j] >= v + 1``; the first half comes next.
 
 The proof holds if its steps leave no box.
@@ -54,6 +55,7 @@ from typing import Any
 
 Terms = dict[int, int]
 Task = tuple[int, int, int, int, list[int]]
+Store = tuple[int, list[tuple[int, int]], list[tuple[int, int, int, int, list[int]]]]
 SCHEMA = 1
 NONE = {"min": 1 << 62, "max": -1}  # what no plan at all is better than
 GARBAGE = 1_000_000  # objects after which they are collected, between cases
@@ -72,6 +74,10 @@ class Program:
     A machine, a pair of the variable of its end and its tasks, does one task after the other. Of a task ``(start, load,
     place, least, after)`` it begins at ``x[start]`` and is over after ``x[load]``, without a break, and before any of
     ``x[after]`` and its end; that is ``least`` at least if ``x[place]`` is 1, and 0 (it does nothing) if that is 0.
+
+    A store, ``(room, always, held)``, has room for all that it holds at a time: always ``a x[j]`` of every ``(j, a)``,
+    and of every ``(start, place, size, last, loads)`` the ``size`` if ``x[place]`` is 1, from ``x[start]`` until all of
+    ``x[loads]`` have passed since ``x[last]``.
     """
 
     def __init__(self) -> None:
@@ -80,6 +86,7 @@ class Program:
         self.rows: list[tuple[Terms, int]] = []
         self.products: list[tuple[int, int, int]] = []
         self.machines: list[tuple[int, list[Task]]] = []
+        self.stores: list[Store] = []
         self.cutoff = -1
 
     def variable(self, lower: int, upper: int) -> int:
@@ -155,6 +162,15 @@ class Box:
                 terms[place] = part
         return terms, -begin if end is None else end - begin
 
+    def moment(self, store: Store, time: int) -> tuple[Terms, int]:
+        """What a store holds at a time fits: what is there always, or comes by then and goes later wherever it does."""
+        room, always, held = store
+        terms = dict(always)
+        for start, place, size, last, loads in held:
+            if self.upper[start] <= time < self.lower[last] + sum(self.lower[j] for j in loads):
+                terms[place] = terms.get(place, 0) + size
+        return terms, room
+
 
 def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
     """Follow a proof; Refused where a step is none, or a box stays open."""
@@ -178,6 +194,8 @@ def refuted(program: Program, proof: Sequence[Sequence[Any]]) -> None:
                 box.rows.append(box.secant(program.products[numbers[0]]))
             elif kind == "w":
                 box.rows.append(box.window(program.machines[numbers[0]], *numbers[1:]))
+            elif kind == "m":
+                box.rows.append(box.moment(program.stores[numbers[0]], *numbers[1:]))
             elif kind == "p":
                 if not box.tighten(*combined(program.rows + box.rows, numbers)):
                     break

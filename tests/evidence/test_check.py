@@ -239,6 +239,45 @@ def test_windows_hold_in_every_schedule(seed):
     assert tried
 
 
+def test_a_task_is_over_after_its_load():
+    # Tasks of 3 that start by 2 are over by 5, whatever the end is: both do not fit there.
+    program = machine([3, 3], 20)
+    for start, *_ in program.machines[0][1]:
+        program.upper[start] = 2
+    refuted(program, [["w", 0, 0, 5], ["p", 2, 1]])
+    assert refused(program, [["w", 0, 0, 6], ["p", 2, 1]])
+    program.upper[program.machines[0][1][0][0]] = 3
+    assert refused(program, [["w", 0, 0, 5], ["p", 2, 1]])
+
+
+# --- stores ---
+
+
+def store(room, held, always=()):
+    """What is there from a start to an end, here for sure: of each a start, a place, a last operation and its load."""
+    program, found = Program(), []
+    for size, begins, ends in held:
+        start, place = program.variable(*begins), program.variable(1, 1)
+        found.append((start, place, size, program.variable(*ends), [program.variable(1, 1)]))
+    program.stores.append((room, [(program.variable(1, 1), size) for size in always], found))
+    return program
+
+
+def test_what_is_there_at_one_time_fits():
+    # 3 from 2 to 6, 4 from 5 to 9, and 1 always: 8 at 5, no longer at 6.
+    held = [(3, (2, 2), (5, 5)), (4, (5, 5), (8, 8))]
+    refuted(store(7, held, [1]), [["m", 0, 5], ["p", 0, 1]])
+    assert refused(store(7, held, [1]), [["m", 0, 4], ["p", 0, 1]])
+    assert refused(store(7, held, [1]), [["m", 0, 6], ["p", 0, 1]])
+    assert refused(store(8, held, [1]), [["m", 0, 5], ["p", 0, 1]])
+    assert refused(store(7, held, [1]), [["m", 1, 5], ["p", 0, 1]])
+
+
+@pytest.mark.parametrize(("begins", "ends"), [((2, 6), (5, 5)), ((2, 2), (4, 5))])
+def test_what_may_come_later_or_go_sooner_is_not_counted(begins, ends):
+    assert refused(store(6, [(3, begins, ends), (4, (5, 5), (8, 8))]), [["m", 0, 5], ["p", 0, 1]])
+
+
 # --- proofs as a whole ---
 
 

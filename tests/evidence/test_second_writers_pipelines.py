@@ -76,10 +76,11 @@ def certificate(name):
 
 
 def content(program):
-    """What a program says: bounds, the set of its rows but those that say nothing, products, machines, cutoff."""
+    """What a program says: bounds, the set of its rows but those that say nothing, products, machines, stores, goal."""
     rows = {(frozenset(terms.items()), bound) for terms, bound in program.rows if terms or bound < 0}
     terms, bound = program.rows[program.cutoff]
-    return program.lower, program.upper, rows, program.products, program.machines, (terms, bound)
+    others = program.products, program.machines, [(*store, sorted(held)) for *store, held in program.stores]
+    return program.lower, program.upper, rows, *others, (terms, bound)
 
 
 def same_programs(instance, bound, names):
@@ -90,7 +91,7 @@ def same_programs(instance, bound, names):
     checkers = {name: (programs.pop(name), others[name]) for name in [*programs] if callable(programs[name])}
     for name in programs:
         for part, own, other in zip(
-            ("lower", "upper", "rows", "products", "machines", "cutoff"),
+            ("lower", "upper", "rows", "products", "machines", "stores", "cutoff"),
             content(programs[name]),
             content(others[name]),
             strict=True,

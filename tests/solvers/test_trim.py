@@ -60,6 +60,25 @@ def test_sums_and_windows_have_new_numbers():
     assert trim(program, steps) == [["w", 0, 0, 6], ["p", first, 1]]
 
 
+def test_what_is_stored_rests_on_when_it_comes_and_goes():
+    # 5 from x <= 2 until y >= 3, in a store of 4; z does not matter
+    program = small(([(0, 1)], 2), ([(1, -1)], -3), ([(2, 1)], 4))
+    place, load = program.variable(1, 1), program.variable(0, 1)
+    program.stores.append((4, [], [(0, place, 5, 1, [load])]))
+    steps = [["q", 2, 0, 1], ["m", 0, 2], ["p", 3, 1]]
+    assert trim(program, steps) == [["q", 0, 1], *steps[1:]]
+    refuted(program, steps)
+
+
+def test_a_window_rests_on_when_a_task_is_over():
+    # two tasks of 3 that start by 2 are over by 5; that the end is at most 9 does not matter
+    program = small(([(0, 1)], 2), ([(1, 1)], 2), ([(2, 1)], 9))
+    loads, places = ([program.variable(n, n) for _ in range(2)] for n in (3, 1))
+    program.machines.append((2, [(j, loads[j], places[j], 3, []) for j in (0, 1)]))
+    steps = [["q", 2, 1, 0], ["w", 0, 0, 5], ["p", 3, 1]]
+    assert trim(program, steps) == [["q", 1, 0], *steps[1:]]
+
+
 def test_a_secant_rests_on_both_bounds_of_its_factor():
     # x y <= 6 with x and y from 3 on
     program = small(([(0, -1)], -3), ([(1, -1)], -3), ([(2, -1)], -1))

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from certificates import accepted, damaged, drawn, with_equal_accelerators
 
+from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.contract.seeds import seeds, some
 from mapgap.core import Budget, Status
-from mapgap.evidence.check import Box, Program, Refused, check, refuted
+from mapgap.evidence.check import NONE, Box, Program, Refused, check, refuted
 from mapgap.formulations.suboperation_mapping import enumerate as brute_force
 from mapgap.formulations.suboperation_mapping.certificate import Climb, climb, prove
 from mapgap.formulations.suboperation_mapping.params import Certificate
@@ -24,6 +25,7 @@ from mapgap.problems.suboperation_mapping.certificate.alike import classes
 from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, contains, least_length
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
+from mapgap.problems.suboperation_mapping.evaluate import evaluate
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
@@ -78,6 +80,8 @@ def test_every_plan_is_a_point(seed, ordered):
             places, times = dict(zip(named, location, strict=True)), dict(zip(named, start, strict=True))
             writer = Writer(instance.to_json(), int(end.max()) + 1, Program(), samples, ordered)
             found.append(is_point(writer, places, times))
+            sooner = Writer(instance.to_json(), int(end.max()), Program(), samples, ordered)
+            assert not is_point(sooner, places, times)  # places say what is moved and how long that takes
             assert violated(writer, places, times, dict(zip(named, end, strict=True)), rng) == []
     assert any(found)
 
@@ -103,6 +107,53 @@ def violated(writer, places, start, end, rng):
                 if sum(a * point[j] for j, a in row.items()) > most:
                     found.append((begin, until))
     return found
+
+
+@pytest.mark.parametrize("seed", seeds(20, 200))
+def test_at_a_point_a_store_holds_what_the_evaluator_says(seed):
+    """The most that it has at any start of an operation, where all weights of layers that lie there are."""
+    instance, rng = registry.library("suboperation_mapping").generate("tiny", seed), random.Random(seed)
+    tight = tuple(each.model_copy(update={"memory": 0}) for each in instance.accelerators)
+    instance = instance.changed(name="tight", accelerators=tight)
+    ratio = rng.choice(list(partitions(instance.batch, len(instance.accelerators))))
+    low = lower(instance, ratio)
+    location = np.array([rng.randrange(low.accelerators) for _ in range(low.n)])
+    sequence = np.array(random_sequence(low, rng))
+    start, end = low.timetable(location, sequence)
+    peaks = evaluate(instance, low.plan(location, sequence)).terms["peak_memory"]
+    samples = [b for b, r in enumerate(ratio) if r]
+    named = [(phase, layer, samples.index(b) if b >= 0 else -1) for phase, layer, b in low.operations]
+    writer = Writer(instance.to_json(), int(end.max()) + 1, Program(), tuple(r for r in ratio if r))
+    program = writer.program
+    box = Box(program.lower[:], program.upper[:], [])
+    for o, a, begin, until in zip(named, location, start, end, strict=True):
+        j = writer.start[o]
+        box.lower[j] = box.upper[j] = int(begin)
+        for b in writer.places:
+            fixed = [(writer.x[o][b], int(a == b)), (writer.load[o][b], int(until - begin) * int(a == b))]
+            for k, v in fixed:
+                box.lower[k] = box.upper[k] = v
+    for a, store in enumerate(program.stores):
+        own = {
+            j: int(any(o[1] == layer and location[k] == a for k, o in enumerate(named)))
+            for layer, (j, _) in enumerate(store[1])
+        }
+        rows = [box.moment(store, int(time))[0] for time in start]
+        held = [sum(size * own.get(j, box.lower[j]) for j, size in row.items()) for row in rows]
+        assert max(held) == peaks[instance.accelerators[a].name]
+
+
+@pytest.mark.parametrize("seed", seeds(20, 200))
+def test_the_optimum_of_every_tiny_instance_is_proven(seed):
+    """Where DRAM binds and ways between accelerators differ; or that there is no plan."""
+    instance = registry.library("suboperation_mapping").generate("tiny", seed)
+    truth = brute_force.run(instance, Budget(time_s=200).start())
+    if truth.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        pytest.skip("too many plans")
+    bound = NONE["min"] if truth.status is Status.INFEASIBLE else truth.claimed
+    proof = prove(instance.to_json(), bound, Budget(200.0).start())
+    assert accepted(instance.to_json(), bound if truth.claimed else None, json.loads(json.dumps(proof)))
+    assert truth.status is Status.INFEASIBLE or prove(instance.to_json(), bound + 1, Budget(200.0).start()) is None
 
 
 @pytest.mark.parametrize("seed", seeds(6, 60))

@@ -3,8 +3,8 @@
 - *Joint* choices are products of two 0-1 choices, of which exactly one each is made, so they have the marginals that
   are written. A *configuration* is the accelerators of all shares of a layer in one phase.
 - Transfers (rule 5): ``y >= x[o][a] - x[p][a]`` is 1 where ``p`` lies elsewhere; it costs the cheapest way to ``a``.
-  What a fused operation gathers follows from its place and a configuration, dW (rule 4) from the places of the WU and
-  of the layer's FP: these are exact.
+  In a ratio where ways differ, the places of both say which one it is. What a fused operation gathers follows from
+  its place and a configuration, dW (rule 4) from the places of the WU and of the layer's FP. All but ``y`` is exact.
 - Two equal shares may change names in all operations, so their first FP places are sorted.
 - Where links are shared, transfers that need the same port or the one medium take turns: together they take no longer
   than the makespan. What is gathered, and dW, leaves a port that is known; of a ``y`` only the receiver is.
@@ -80,16 +80,16 @@ class Loads(Graph):
         """Per accelerator the duration of an operation that lies there."""
         found = [[(self.x[o][a], self.compute(o, a))] for a in self.places]
         gathered = dict.fromkeys(p[:2] for p, _ in self.before[o] if o[2] < 0 <= p[2] and len(self.shares) > 1)
-        for node in gathered:
-            sizes = [size for p, size in self.before[o] if p[:2] == node]
-            for (c, a), j in self.joint(self.spread[node], o).items():
+        exact = [(self.spread[node], [size for p, size in self.before[o] if p[:2] == node]) for node in gathered]
+        others = [(p, s) for p, s in self.before[o] if p[:2] not in gathered and (o[0], p[:2]) != ("WU", ("FP", o[1]))]
+        exact += [({(i,): [(self.x[p][i], 1)] for i in self.places}, [s]) for p, s in others if self.unlike(s)]
+        for choice, sizes in exact:
+            for (c, a), j in self.joint(choice, o).items():
                 moves = zip(c, sizes, strict=True)
                 found[a].append((j, sum(self.carry(j, self.ticks(size, i, a), i, a) for i, size in moves)))
-        for p, size in self.before[o]:
-            if p[:2] in gathered or (o[0] == "WU" and p[:2] == ("FP", o[1])):
-                continue
+        for p, size in others:
             for a in self.places:
-                cost = self.cheapest(size, a)
+                cost = 0 if self.unlike(size) else self.cheapest(size, a)
                 if cost:
                     y = self.program.variable(0, 1)
                     self.program.at_most([(self.x[o][a], 1), (self.x[p][a], -1), (y, -1)], 0)

@@ -3,7 +3,8 @@
 ``w[l][a]`` is 1 if an operation of layer ``l`` lies on ``a``; its weights and gradients are there for ever. A tensor is
 held where its owner lies from the owner's start to the end of the WU that releases it. So when an operation ``m``
 starts, every tensor is held whose owner is ``m`` or comes before it and whose WU is ``m`` or comes after it, if that WU
-ends later than ``m`` starts: if ``m`` or the WU takes a tick wherever it lies. What is held at one moment fits.
+ends later than ``m`` starts: if ``m`` or the WU takes a tick wherever it lies. What is held at one moment fits: of the
+start of every ``m`` there is a row, of other moments the accelerator is a store of the program.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Memory(Loads):
         return found
 
     def memory(self) -> None:
-        """The accelerators as machines; rows of every one where not everything fits anyway."""
+        """The accelerators as machines; a store and rows of every one where not everything fits anyway."""
         self.program.machines += machines(self)
         weights = [self.units(2 * layer["weight_bytes"]) for layer in self.layers]
         tensors = self.tensors()
@@ -48,6 +49,8 @@ class Memory(Loads):
                 self.program.at_most([(self.x[o][a], 1), (own[o[1]], -1)], 0)
             held = list(zip(own, weights, strict=True))
             self.program.at_most(held, room[a])
+            stored = [(self.start[o], self.x[o][a], size, self.start[wu], self.load[wu]) for o, wu, size in tensors]
+            self.program.stores.append((room[a], held, stored))
             for m in self.operations:
                 at_once = [
                     (self.x[owner][a], units)

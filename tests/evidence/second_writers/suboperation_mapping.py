@@ -245,6 +245,14 @@ class Writer:
         moved, ticks = self.bytes_per_tick(i, a)
         return GRAIN * size * ticks // moved if i != a else 0
 
+    def tells(self, size: int) -> bool:
+        """Whether a message takes longer from some accelerator than from another one."""
+        return any(
+            self.ticks(size, i, a) != self.ticks(size, j, a)
+            for i, j, a in product(self.everywhere, repeat=3)
+            if a not in (i, j)
+        )
+
     def cheapest(self, size: int, a: int, unit: int = 1) -> int:
         """Least ticks, rounded up, or grains, rounded down, from another accelerator."""
         how = self.ticks if unit == 1 else self.grains
@@ -310,9 +318,14 @@ class Writer:
             for (c, a), chosen in self.joint(self.configurations[node], o).items():
                 moved = sum(self.ticks(self.size(o, p), i, a) for p, i in zip(self.parts(*node), c, strict=True))
                 terms[a].append((chosen, moved))
-        for p, a in product(self.reads[o], self.places):
+        others = [p for p in self.reads[o] if p[:2] not in exact and (o[0] != "WU" or p != own)]
+        from_somewhere = [p for p in others if self.ratio and self.tells(self.size(o, p))]
+        for p in from_somewhere:
+            for ((i,), a), chosen in self.joint({(i,): [(self.x[p][i], 1)] for i in self.places}, o).items():
+                terms[a].append((chosen, self.ticks(self.size(o, p), i, a)))
+        for p, a in product(others, self.places):
             cost = self.cheapest(self.size(o, p), a)
-            if cost and p[:2] not in exact and (o[0] != "WU" or p != own):
+            if cost and p not in from_somewhere:
                 elsewhere = self.number()
                 self.row([(self.x[o][a], 1), (self.x[p][a], -1), (elsewhere, -1)], 0)
                 terms[a].append((elsewhere, cost))
@@ -444,6 +457,10 @@ class Writer:
             lies = [self.number() for _ in self.layers]
             held = list(zip(lies, weights, strict=True))
             self.row(held, room)
+            kept = [
+                (self.start[o], self.x[o][a], n, self.start[w], [*self.load[w].values()]) for o, w, n in tensors if n
+            ]
+            self.program.stores.append((room, held, kept))
             for m in self.operations:
                 self.row([(self.x[m][a], 1), (lies[m[1]], -1)], 0)
                 stored = [
