@@ -139,7 +139,7 @@ class Shaving:
         self.growing = self.grow(Part(box, [], None), set(range(len(program.rows))))
 
     def turn(self) -> bool:
-        """Look at all ranges of a box once; ``False`` if the search ended."""
+        """Look at one range; ``False`` if the search ended."""
         try:
             next(self.growing)
         except StopIteration as end:
@@ -159,8 +159,7 @@ class Shaving:
         behind: list[Steps] = []  # of upper parts, which come after all that is below
         while (point := self.closed(part, waiting, steps)) is not None:
             before = self.width(part.box)
-            yield
-            if self.shaved(part, steps, behind):
+            if (yield from self.shaved(part, steps, behind)):
                 break
             if self.budget.exhausted:
                 return None
@@ -203,10 +202,11 @@ class Shaving:
         steps.append(["s", j, v])
         return [Part(half, part.rows[:], part.basis) for half in box.halves(j, v)]
 
-    def shaved(self, part: Part, steps: Steps, behind: list[Steps]) -> bool:
+    def shaved(self, part: Part, steps: Steps, behind: list[Steps]) -> Generator[None, None, bool]:
         """Cut off what is refuted of all ranges and choices; whether nothing of the box is left."""
         box = part.box
         for j in self.starts:
+            yield
             for below in (True, False):
                 size = self.sizes.get((j, below), self.least)
                 while box.lower[j] < box.upper[j] and not self.budget.exhausted:

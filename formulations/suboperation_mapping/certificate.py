@@ -9,7 +9,7 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains first (:mod:`~.chain_boxes`), of few moves and then of more, and have no program where a chain has
 ``enough`` of them.
 
-The goal of a ratio of few operations is refuted by :mod:`~mapgap.solvers.shave` as well, after its first relaxation,
+The goal of a ratio that has a program is refuted by :mod:`~mapgap.solvers.shave` as well, after its first relaxation,
 for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
@@ -238,11 +238,10 @@ class Climb:
         return case.shaved is not None
 
     def shaving(self, name: str) -> Shaving | None:
-        """The search of a ratio; ``None`` if it has too many operations."""
+        """The search of a ratio; ``None`` of others, and if it has no program."""
         if name == ALL or "x" in name or not self.written_alone(groups_of(name)):
             return None
-        model = self.program(name)[0]
-        return shaving(model, self.budget, self.params) if len(model.operations) <= self.params.shaved else None
+        return shaving(self.program(name)[0], self.budget, self.params)
 
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""

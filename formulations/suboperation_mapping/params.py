@@ -192,8 +192,6 @@ class Certificate(Chains):
         Relaxations, and tries along chains, after which a climb ends.
     orders : int
         Divisions of a ratio by orders, in a climb.
-    shaved : int
-        Operations of a ratio up to which a climb refutes its goal by shaving.
     cut : int
         No less than this part of the bound is cut off the range of a start.
     kept : int
@@ -213,7 +211,6 @@ class Certificate(Chains):
     configurations: int = 256
     asked: int = 1_000_000
     orders: int = 20_000
-    shaved: int = 100
     cut: int = 50
     kept: int = 40
     enough: float = 0.8
