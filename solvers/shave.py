@@ -1,14 +1,17 @@
 """Refute the program of a schedule: parts of the ranges of starts are cut off where they are refuted at once.
 
 A relaxation knows next to nothing of machines that do one task after the other. But what a machine has to do between
-two times fits there, by the bounds of a box (``window`` of the checker's box); and the closer these are, the more such
-rows a point violates. So a part at either end of the range of a start is cut off, if single rows, windows and the
-relaxation together leave nothing of it (*shaving*), or a place: many steps without a tree, each of which makes others
-possible. Only where ranges hardly get smaller a place is branched on.
+two times fits there, by the bounds of a box (``window`` of the checker's box), as does what a store holds at one time
+(``moment``); and the closer these are, the more such rows a point violates. So a part at either end of the range of a
+start is cut off, if single rows, windows and the relaxation together leave nothing of it (*shaving*), or a place: many
+steps without a tree, each of which makes others possible. Only where ranges hardly get smaller a place is branched on.
 
 Nearly all of the time goes to parts that are not refuted. A point that was found before, and that lies in the part and
 in its windows, says so without a relaxation; else this begins at the basis, and with the windows, where that of the
 whole box ended. What is left of the box has a relaxation of its own, whose point says which place to branch on.
+
+Where all starts and places are fixed, windows and moments leave out nothing that a schedule must keep: so a program
+without a schedule is refuted, given the time.
 """
 
 from __future__ import annotations
