@@ -15,7 +15,9 @@ from .machines import machines
 
 
 class Memory(Loads):
-    """Rows of the DRAM, for programs in which all operations have a place."""
+    """Rows of the DRAM, for programs in which all operations have a place and a start."""
+
+    start: dict[Operation, int]
 
     def units(self, size: int) -> int:
         return -(-size // int(self.instance["memory_unit_bytes"]))
