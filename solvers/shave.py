@@ -10,8 +10,8 @@ Nearly all of the time goes to parts that are not refuted. A point that was foun
 in its windows, says so without a relaxation; else this begins at the basis, and with the windows, where that of the
 whole box ended. What is left of the box has a relaxation of its own, whose point says which place to branch on.
 
-Where all starts and places are fixed, windows and moments leave out nothing that a schedule must keep: so a program
-without a schedule is refuted, given the time.
+Where all starts, loads and places are fixed, windows and moments leave out nothing that a schedule must keep: so a
+program without a schedule is refuted, given the time.
 """
 
 from __future__ import annotations
