@@ -196,37 +196,6 @@ def trimmed(program: Program, box: Box, steps: Steps) -> Steps:
     return search.write()
 
 
-def refitted(program: Program, other: Program, box: Box, narrower: Box, steps: Steps) -> Steps | None:
-    """The steps of a refutation, for a program that differs by closer bounds; ``None`` if a box of it stays open.
-
-    Where a box is empty sooner, what follows in it goes.
-
-    Parameters
-    ----------
-    box, narrower : Box
-        All bounds of the program, and of the other one.
-    """
-    found: Steps = []
-    waiting: list[tuple[Box, Box | None]] = [(box, narrower)]
-    listed = iter(steps)
-    while waiting:
-        here, there = waiting.pop()
-        for step in listed:
-            if there is not None:
-                found.append(step)
-            if step[0] == "s":
-                halves = (None, None) if there is None else there.halves(*step[1:])
-                waiting += reversed([*zip(here.halves(*step[1:]), halves, strict=True)])
-                break
-            if there is not None and not followed(other, there, step):
-                there = None
-            if not followed(program, here, step):
-                if there is not None:
-                    return None
-                break
-    return found
-
-
 def followed(program: Program, box: Box, step: list[Any]) -> bool:
     """Do what a step says; ``False`` if nothing of the box is left."""
     kind, *numbers = step

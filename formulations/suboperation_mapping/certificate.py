@@ -31,7 +31,6 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.evidence import check
 from mapgap.evidence.check import Box, Program
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, LowCutter, few_ratios, of_ratio, roots, single
@@ -48,14 +47,14 @@ from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.formulations.suboperation_mapping.programs import flat, named, promising, shaving, written
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import APART, ORDER, partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, BELOW, ORDER, partitions
 from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAINS
 from mapgap.problems.suboperation_mapping.certificate.lengths import box
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
 from mapgap.solvers.shave import Shaving
-from mapgap.solvers.trim import ROWS, refitted
+from mapgap.solvers.trim import ROWS
 
 Steps = Sequence[Sequence[Any]]
 Start = tuple[int, dict[str, Steps]]
@@ -246,7 +245,10 @@ class Climb:
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""
         kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
+        name, below, limit = name.partition(BELOW)
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
+        if below:
+            case.shaved, case.steps, case.opened = (int(limit), proof), (), True
         kept = kept_of_name(case.name) if kind else self.kept_of(case.name, self.params.first)
         if kind and "x" in name:
             case.name = named(groups_of(case.name))  # the box, of which the chain has what its own name says
@@ -376,18 +378,6 @@ class Climb:
         scaled = isinstance(model, Located)
         return refute(model.program, here, budget, choices, self.params.boxes, scaled=scaled, late=late).proof
 
-    def shaved_again(self, name: str, bound: int, shaved: tuple[int, Steps]) -> Steps | None:
-        """Steps that refute a bound, made of those that refute a larger one; ``None`` if they do not."""
-        value, steps = shaved
-        if value == bound:
-            return steps
-        before, here = (written(self.instance, limit, name).program for limit in (value, bound))
-        whole, narrower = (Box(program.lower[:], program.upper[:], []) for program in (before, here))
-        try:
-            return refitted(before, here, whole, narrower, [list(step) for step in steps])
-        except check.Refused:  # a window that begins after its end
-            return None
-
     def program(self, name: str) -> tuple[Writer, Relaxation]:
         """The program of a case for the goal, and its relaxation; the last ones used are kept."""
         if name not in self.kept:
@@ -462,11 +452,8 @@ class Climb:
                 found[case.chain + case.ascent.kind] = case.ascent.proof
                 continue
             if case.shaved is not None and case.shaved[0] >= bound:
-                name = case.name.removesuffix(ORDER)
-                shaved = self.shaved_again(name, bound, case.shaved)
-                if shaved is None:
-                    return None
-                found[name] = shaved
+                value, steps = case.shaved
+                found[case.name.removesuffix(ORDER) + (f"{BELOW}{value}" if value > bound else "")] = steps
                 continue
             model = written(self.instance, bound, case.name)
             steps, waiting = found.setdefault(case.name, []), [case.root]

@@ -120,7 +120,7 @@ def test_programs_of_the_library(name):
 
 
 def names_of(instance, rng):
-    """Of every kind a proof may ask for: ratios with orders or without, all ratios, boxes around some ratio."""
+    """Of every kind a proof may ask for: ratios, with orders or a bound of their own, all ratios, boxes around some."""
     batch, n = instance["batch"], len(instance["accelerators"])
     ratios = [
         ratio
@@ -128,7 +128,8 @@ def names_of(instance, rng):
         for ratio in combinations_with_replacement(range(batch, 0, -1), parts)
         if sum(ratio) == batch
     ]
-    yield tuple(",".join(map(str, ratio)) + " order" * rng.randint(0, 1) for ratio in ratios)
+    ends = ("", " order", f" below {NO_PLAN}")
+    yield tuple(",".join(map(str, ratio)) + rng.choice(ends) for ratio in ratios)
     yield ("all",)
     for _ in range(2):
         ratio, groups = rng.choice(ratios), []

@@ -1,7 +1,7 @@
 """What is left of a refutation is one, and has nothing that a page of reasoning does without."""
 
 from mapgap.evidence.check import Box, Program, refuted
-from mapgap.solvers.trim import refitted, trimmed
+from mapgap.solvers.trim import trimmed
 
 
 def small(*rows):
@@ -86,41 +86,3 @@ def test_a_secant_rests_on_both_bounds_of_its_factor():
     program.lower[1] = 1
     steps = [["q", 2, 1, 0], ["h", 0], ["p", 3, 1]]
     assert trim(program, steps) == [["q", 1, 0], *steps[1:]]
-
-
-def whole(program):
-    return Box(program.lower[:], program.upper[:], [])
-
-
-def test_a_refutation_is_refitted_to_closer_bounds():
-    # x + y >= 9 with y <= 4, so x >= 5; and x <= 4
-    rows = ([(0, 1)], 4), ([(0, -1), (1, -1)], -9)
-    wide, close = small(*rows), small(*rows)
-    wide.upper[1] = close.upper[1] = 4
-    steps = [["s", 0, 4], ["q", 1], ["q", 0]]
-    refuted(wide, steps)
-    found = refitted(wide, close, whole(wide), whole(close), steps)
-    refuted(close, found)
-    assert found == steps
-    close.upper[0] = 3  # now the lower half is all there is, and the upper one is as empty as before
-    found = refitted(wide, close, whole(wide), whole(close), steps)
-    refuted(close, found)
-
-
-def test_a_refutation_ends_where_a_box_is_empty_sooner():
-    # x <= y <= z and x >= 5: with z <= 4 three rows, with y <= 4 two
-    rows = ([(0, -1)], -5), ([(0, 1), (1, -1)], 0), ([(1, 1), (2, -1)], 0)
-    wide, close = small(*rows), small(*rows)
-    wide.upper[2] = close.upper[2] = close.upper[1] = 4
-    steps = [["q", 0, 1], ["q", 2]]
-    refuted(wide, steps)
-    found = refitted(wide, close, whole(wide), whole(close), steps)
-    refuted(close, found)
-    assert found == [["q", 0, 1]]
-
-
-def test_what_refutes_nothing_else_is_not_refitted():
-    rows = ([(0, -1)], -5), ([(0, 1), (1, -1)], 0)
-    wide, wider = small(*rows), small(*rows)
-    wide.upper[1] = 4
-    assert refitted(wide, wider, whole(wide), whole(wider), [["q", 0, 1]]) is None

@@ -380,10 +380,13 @@ def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch)
     assert "w" in {kind for kind, *_ in steps}
     without = {**proof, "2,1": [step for step in steps if step[0] != "w"]}
     assert not accepted(data, optimum, without)
-    for less in (optimum - 1, optimum - 300, optimum // 2):  # as if no more had been proven of the other ratio
-        again = Climb(data, optimum, budget, params, (0, {})).shaved_again("2,1", less, (optimum, steps))
-        refuted(written(data, less, "2,1").program, again)
-        assert climb(data, optimum, budget, (less, {**proof, "2,1": again}), params)[0] == optimum
     monkeypatch.setattr(Climb, "shaving", lambda *_: None)
+    others = {name: tree for name, tree in proof.items() if name != "2,1"}
+    for less in (1, optimum - 300, optimum - 1):  # as if no more had been proven of the other ratios
+        kept = {**others, f"2,1 below {optimum}": steps}
+        assert accepted(data, less, kept)
+        assert not accepted(data, optimum + 1, kept)
+        assert not accepted(data, less, {**others, f"2,1 below {optimum + 1}": steps})
+        assert climb(data, optimum, budget, (less, kept), params) == (optimum, proof)  # nothing is shaved anew
     unshaved = climb(data, optimum, budget, None, params)[1]
     assert all(step[0] != "w" for steps in unshaved.values() for step in steps)

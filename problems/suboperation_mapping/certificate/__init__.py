@@ -2,7 +2,8 @@
 
 A certificate refutes one program per ratio, ``{"40,24": tree, …}`` with every partition of the batch into at most N
 shares (rule 8: shares are interchangeable), or one program for all ratios at once, ``{"all": tree}``. A key that ends
-in ``" order"`` asks for the program with orders. A key like ``"33-63x1,1-31x2"`` is a box: one program for all ratios
+in ``" order"`` asks for the program with orders, one like ``"40,24 below 9000"`` for that of a bound of its own, which
+is no less: its points are more. A key like ``"33-63x1,1-31x2"`` is a box: one program for all ratios
 that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box need no program of their own. Equal
 accelerators have common variables in it; a key that ends in ``" apart"`` asks for the program in which the first one of
 each class has its own (:mod:`~.alike`). A key of a ratio or a box that ends in ``" chain"`` has no tree but what
@@ -56,6 +57,7 @@ from .times import Writer
 SENSE = "min"
 APART = " apart"
 ORDER = " order"
+BELOW = " below "
 LAYER = dict.fromkeys(("name", "network_input_bytes", "output_bytes", "weight_bytes", "fp", "bp", "wu"))
 SHAPE = {
     **dict.fromkeys(("name", "source", "tags", "batch", "tick_ns", "memory_unit_bytes", "flops")),
@@ -82,12 +84,18 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
             raise ValueError("a share that is left out, or of no samples")
         else:
             yield name, Located(instance, bound, new(), groups, name.endswith(APART)).program
+    own = {ratio: int(limit) for ratio, below, limit in (name.partition(BELOW) for name in names) if below}
+    if any(limit < bound for limit in own.values()):
+        raise ValueError("a ratio with a bound below that of the certificate")
     for ratio in partitions(instance["batch"], instance["batch"], len(instance["accelerators"])):
         if any(contains(groups, ratio) for groups in boxes.values()):
             continue
         name = ",".join(map(str, ratio))
         if kind := next((kind for kind in CHAINS if name + kind in names), None):
             yield name + kind, partial(outlived, along(instance, name + kind), bound)
+            continue
+        if name in own:
+            yield f"{name}{BELOW}{own[name]}", Writer(instance, own[name], new(), ratio).program
             continue
         ordered = name + ORDER in names
         yield name + ORDER if ordered else name, Writer(instance, bound, new(), ratio, ordered).program

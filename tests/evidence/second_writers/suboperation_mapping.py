@@ -64,6 +64,12 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
                         partial(beside("suboperation_chain").outlived, instance, ratio, bound, kind=kind),
                     )
                     continue
+                alone = [each for each in names if each.startswith(f"{name} below ")]
+                if alone:
+                    most = int(alone[0].split()[2])
+                    assert most >= bound
+                    yield alone[0], Writer(instance, most, new(), ratio=ratio).program
+                    continue
                 ordered = f"{name} order" in names
                 writer = Writer(instance, bound, new(), ratio=ratio, ordered=ordered)
                 yield name + " order" * ordered, writer.program
