@@ -13,7 +13,7 @@ from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
 from mapgap.contract.seeds import seeds, some
 from mapgap.core import Budget, Status
-from mapgap.evidence.check import NONE, Box, Program, Refused, check, refuted
+from mapgap.evidence.check import Box, Program, Refused, check, refuted
 from mapgap.formulations.suboperation_mapping import enumerate as brute_force
 from mapgap.formulations.suboperation_mapping.certificate import Climb, climb, prove
 from mapgap.formulations.suboperation_mapping.params import Certificate
@@ -145,15 +145,14 @@ def test_at_a_point_a_store_holds_what_the_evaluator_says(seed):
 
 @pytest.mark.parametrize("seed", seeds(20, 200))
 def test_the_optimum_of_every_tiny_instance_is_proven(seed):
-    """Where DRAM binds and ways between accelerators differ; or that there is no plan."""
+    """Where DRAM binds and ways between accelerators differ, too. That there is no plan may take long: starts have all
+    the time in the world."""
     instance = registry.library("suboperation_mapping").generate("tiny", seed)
     truth = brute_force.run(instance, Budget(time_s=200).start())
-    if truth.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-        pytest.skip("too many plans")
-    bound = NONE["min"] if truth.status is Status.INFEASIBLE else truth.claimed
-    proof = prove(instance.to_json(), bound, Budget(200.0).start())
-    assert accepted(instance.to_json(), bound if truth.claimed else None, json.loads(json.dumps(proof)))
-    assert truth.status is Status.INFEASIBLE or prove(instance.to_json(), bound + 1, Budget(200.0).start()) is None
+    if truth.status is not Status.OPTIMAL:
+        pytest.skip("no plan, or too many")
+    assert proven(instance, truth.claimed) is not None
+    assert proven(instance, truth.claimed + 1) is None
 
 
 @pytest.mark.parametrize("seed", seeds(6, 60))
