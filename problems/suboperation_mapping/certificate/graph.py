@@ -77,11 +77,6 @@ class Graph(Classes):
         """Least ticks of a transfer to ``a`` from elsewhere."""
         return min((self.ticks(size, i, a) for i in self.everywhere if i != a), default=0)
 
-    def unlike(self, size: int) -> bool:
-        """Whether a transfer in a ratio depends on where it comes from."""
-        ways = ({self.ticks(size, i, a) for i in self.everywhere if i != a} for a in self.everywhere)
-        return bool(self.ratio) and any(len(ticks) > 1 for ticks in ways)
-
     def grains(self, size: int, i: int, j: int) -> int:
         """To move ``size`` bytes, rounded down; latencies are left out, as flows do not tell messages."""
         return 0 if i == j else GRAIN * size * 10**9 // (self.instance["bandwidth"][i][j] * self.instance["tick_ns"])

@@ -82,14 +82,16 @@ class Loads(Graph):
         gathered = dict.fromkeys(p[:2] for p, _ in self.before[o] if o[2] < 0 <= p[2] and len(self.shares) > 1)
         exact = [(self.spread[node], [size for p, size in self.before[o] if p[:2] == node]) for node in gathered]
         others = [(p, s) for p, s in self.before[o] if p[:2] not in gathered and (o[0], p[:2]) != ("WU", ("FP", o[1]))]
-        exact += [({(i,): [(self.x[p][i], 1)] for i in self.places}, [s]) for p, s in others if self.unlike(s)]
+        apart = [(i, a) for a in self.everywhere for i in self.everywhere if self.ratio and i != a]
+        unlike = {s for _, s in others if len({(a, self.ticks(s, i, a)) for i, a in apart}) > len(self.everywhere)}
+        exact += [({(i,): [(self.x[p][i], 1)] for i in self.places}, [s]) for p, s in others if s in unlike]
         for choice, sizes in exact:
             for (c, a), j in self.joint(choice, o).items():
                 moves = zip(c, sizes, strict=True)
                 found[a].append((j, sum(self.carry(j, self.ticks(size, i, a), i, a) for i, size in moves)))
         for p, size in others:
             for a in self.places:
-                cost = 0 if self.unlike(size) else self.cheapest(size, a)
+                cost = 0 if size in unlike else self.cheapest(size, a)
                 if cost:
                     y = self.program.variable(0, 1)
                     self.program.at_most([(self.x[o][a], 1), (self.x[p][a], -1), (y, -1)], 0)
