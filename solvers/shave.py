@@ -10,8 +10,8 @@ Nearly all of the time goes to parts that are not refuted. A point that was foun
 in its windows, says so without a relaxation; else this begins at the basis, and with the windows, where that of the
 whole box ended. What is left of the box has a relaxation of its own, whose point says which place to branch on.
 
-Where all starts, loads and places are fixed, windows and moments leave out nothing that a schedule must keep: so a
-program without a schedule is refuted, given the time.
+Where all starts, loads and places are fixed, windows and moments leave out nothing that a schedule must keep, but that
+a task which takes no time waits for its machine as well. So what has no other schedule is refuted, given the time.
 """
 
 from __future__ import annotations
@@ -80,12 +80,13 @@ class Machine:
 
 
 class Store:
-    """What a store holds in arrays, to see at which times a point has too much of it."""
+    """What a store holds in arrays, to see at which times a point has too much of it; all have as many loads."""
 
     def __init__(self, room: int, always: Sequence[tuple[int, int]], held: Sequence[Any]) -> None:
         self.room, self.always = room, np.array(always, np.int64).reshape(-1, 2).T
         self.start, self.place, self.size, self.last = np.array([each[:4] for each in held], np.int64).reshape(-1, 4).T
-        self.loads = np.array([each[4] for each in held], np.int64).reshape(len(held), -1)
+        loads = np.array([each[4] for each in held], np.int64)
+        self.loads = loads.reshape(len(held), loads.size // max(1, len(held)))
 
     def violated(self, lower: Any, upper: Any, point: Any) -> list[tuple[int]]:
         """``(time,)`` of those at which too much is there, when something comes."""
@@ -135,7 +136,8 @@ class Shaving:
         self.machines = [Machine(*machine) for machine in program.machines]
         self.stores = [Store(*store) for store in program.stores]
         tasks = [task for _, those in program.machines for task in those]
-        self.starts, self.places = (list(dict.fromkeys(task[k] for task in tasks)) for k in (0, 2))
+        self.decided = [list(dict.fromkeys(task[k] for task in tasks)) for k in (0, 1, 2)]
+        self.starts, _, self.places = self.decided
         self.asked, self.whole = 0, deepcopy(box)
         self.steps: Steps | None = None
         self.points: deque[Any] = deque(maxlen=2 * len(self.starts))
@@ -185,7 +187,8 @@ class Shaving:
         return sum(box.upper[j] - box.lower[j] for j in self.starts)
 
     def halves(self, part: Part, point: Sequence[float], steps: Steps) -> list[Part] | None:
-        """Of a box at a promising place, or else in the middle of the widest range of a start; ``None`` of a point."""
+        """Of a box at a promising place, or else in the middle of the widest range of a start, then of a load and of a
+        place; ``None`` where all of these are fixed."""
         box = part.box
         self.relax(part)
         if not point:  # all but empty, and the engine's tolerances are too large: where it nearly is
@@ -198,8 +201,9 @@ class Shaving:
         if j is not None:
             v = middle(box, point, j)
         else:
-            j = max(self.starts, key=lambda j: box.upper[j] - box.lower[j])
-            if box.lower[j] == box.upper[j]:
+            widest = (max(those, key=lambda j: box.upper[j] - box.lower[j]) for those in self.decided)
+            j = next((j for j in widest if box.lower[j] < box.upper[j]), None)
+            if j is None:
                 return None
             v = (box.lower[j] + box.upper[j]) // 2
         steps.append(["s", j, v])
@@ -318,23 +322,23 @@ class Shaving:
         ]
 
     def used(self, steps: Steps, part: Part, before: int) -> Steps:
-        """Steps of one box without the windows that no sum has, nor its relaxation; the box has no others either.
+        """Steps of one box without the rows that no sum has, nor its relaxation; the box has no others either.
 
         Parameters
         ----------
         before : int
-            The number of the row of the box that the first window of the steps is.
+            The number of the row of the box that the first one of the steps is.
         """
         base, rows = len(self.program.rows), part.box.rows
         needed = {i - base for kind, *numbers in steps if kind == "p" for i in numbers[::2]} | set(part.rows)
         kept = [k for k in range(len(rows)) if k < before or k in needed]
         names = {base + k: base + number for number, k in enumerate(kept)}
         found: Steps = []
-        window = before
+        row = before
         for kind, *numbers in steps:
             if kind in ROWS:
-                window += 1
-                if window - 1 not in needed:
+                row += 1
+                if row - 1 not in needed:
                     continue
             elif kind == "p":
                 numbers[::2] = [names.get(i, i) for i in numbers[::2]]

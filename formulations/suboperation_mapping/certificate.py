@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.evidence.check import Box, Program
+from mapgap.evidence.check import NONE, Box, Program
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, LowCutter, few_ratios, of_ratio, roots, single
 from mapgap.formulations.suboperation_mapping.chain_boxes import (
@@ -59,7 +59,7 @@ from mapgap.solvers.trim import ROWS
 Steps = Sequence[Sequence[Any]]
 Start = tuple[int, dict[str, Steps]]
 ALL = "all"
-EMPTY = 1 << 62  #: what a leaf is worth whose multipliers show that it has no points
+EMPTY = NONE["min"]  #: what a leaf is worth whose multipliers show that it has no points
 STEP = 10**5  #: a bound that cannot be written gives up so small a part of itself, then twice as much
 ENDLESS = 1e9  #: seconds; what is grown again ends by its number of boxes
 
@@ -178,11 +178,18 @@ class Climb:
     ----------
     goal : int
         A bound that is enough: the makespan of a plan.
-    start : pair
+    start : pair, optional
         A bound that is proven, and the trees that do, by name.
+
+    Attributes
+    ----------
+    floor : int
+        That bound; that nothing is negative needs no proof.
     """
 
-    def __init__(self, instance: dict[str, Any], goal: int, budget: Budget, params: Params, start: Start) -> None:
+    def __init__(
+        self, instance: dict[str, Any], goal: int, budget: Budget, params: Params, start: Start | None = None
+    ) -> None:
         self.instance, self.goal, self.budget, self.params = instance, goal, budget, params
         self.batch, self.devices = instance["batch"], len(instance["accelerators"])
         self.along = Narrowing(instance, params)
@@ -191,14 +198,15 @@ class Climb:
         self.kept: OrderedDict[str, tuple[Writer, Relaxation]] = OrderedDict()
         self.asked = 0
         self.ahead = 0.0  # seconds that shaving has had more than all else
-        floor, proof = start
+        self.floor, proof = start or (min(0, goal - 1), {})
         self.all = Case(ALL, 0)
         self.all.opened = ALL not in proof
         programs = [name for name in proof if not name.endswith(CHAINS)]
         if self.devices > params.told_apart and any(self.bounded_along(name) for name in programs):
-            self.all.parts = [self.case(name, floor) for name in self.parts(ALL)]  # chains are quicker than to go on
+            # chains are quicker than to go on
+            self.all.parts = [self.case(name, self.floor) for name in self.parts(ALL)]
         else:
-            self.all.parts = [self.case(name, floor, steps) for name, steps in proof.items() if name != ALL]
+            self.all.parts = [self.case(name, self.floor, steps) for name, steps in proof.items() if name != ALL]
 
     def run(self) -> None:
         """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends."""
@@ -511,7 +519,7 @@ def groups_of(name: str) -> Groups:
 
 def prove(instance: dict[str, Any], bound: int, budget: Budget, params: Params = Params()) -> dict[str, Any] | None:
     """The proof that no plan has a makespan below ``bound``; ``None`` if none is found within the budget."""
-    search = Climb(instance, bound, budget, params, (min(0, bound - 1), {}))
+    search = Climb(instance, bound, budget, params)
     search.run()
     return search.proof(bound) if search.all.value >= bound else None
 
@@ -530,12 +538,11 @@ def climb(
     start : pair, optional
         A bound that is proven, and its proof.
     """
-    start = start or (min(0, goal - 1), {})  # that nothing is negative needs no proof
     search = Climb(instance, goal, budget, params, start)
     search.run()
     bound = min(search.all.value, goal)
     lost = 1 + bound // STEP
-    while bound > start[0]:
+    while bound > search.floor:
         proof = search.proof(bound)
         if proof is not None:
             return bound, proof

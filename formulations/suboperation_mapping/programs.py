@@ -19,9 +19,10 @@ from mapgap.problems.suboperation_mapping.certificate import APART, ORDER
 from mapgap.problems.suboperation_mapping.certificate.lengths import box
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
+from mapgap.solvers.refute import FRACTION
 from mapgap.solvers.shave import Shaving
 
-FRACTION, OVERLAP = 1e-6, 1e-3  #: what counts as whole, and as the same time, in a point in floating point
+OVERLAP = 1e-3  #: ticks that count as the same time in a point in floating point
 
 
 def shaving(model: Writer, budget: Budget, params: Params = Params()) -> Shaving:

@@ -25,8 +25,9 @@ falling layer, those of a layer by share.
 
 1.  ``+`` samples of each group; ``last``; places by operation; ``*`` configurations of each split FP and BP of several
     shares, the last share's place changing fastest; loads by operation.
-2.  By operation what its load is made of. With a place: joint choices for each layer whose shares it gathers, then by
-    predecessor and accelerator the ``y`` of what takes a tick to move; of a WU the joint choices of dW, by
+2.  By operation what its load is made of. With a place: joint choices for each layer whose shares it gathers, and ``*``
+    for each other predecessor from which ways differ, then by predecessor and accelerator the ``y`` of what takes a
+    tick to move; of a WU the joint choices of dW, by
     configuration as they first differ in the own place or the holders; ``+`` ticks of what was gathered. Without one:
     samples, or ``+`` a constant 1 if no fused operation comes before it, the joint choices of states; by state, group
     and accelerator shares, samples if they may differ, ticks if there are several lines; by predecessor, accelerator
@@ -35,10 +36,10 @@ falling layer, those of a layer by share.
     accelerator with rows of the DRAM; ``+`` by FP, then BP, the lengths of the states.
 
 Where links are shared (rule 10), an operation can also wait between its start and its end. ``load`` is then what it
-takes without waiting, and ``start + load`` no later than its end. No row says of either that it is as late as the plan
-has it, only that something comes after it: what starts after the end, or that two operations do not overlap. And no row
-of the DRAM rests on times, only on what precedes what. So all rows hold, and :mod:`~.loads` adds those of ports or of
-the medium.
+takes without waiting, and ``start + load`` no later than its end. No row says of an end that it is as late as the plan
+has it, only that something comes after it: what starts after the end, or that two operations do not overlap, of which
+``load`` takes the beginning. And what DRAM holds until an end, it holds until ``start + load``: rows of a moment count
+no more than that. So all rows hold, and :mod:`~.loads` adds those of ports or of the medium.
 """
 
 from __future__ import annotations

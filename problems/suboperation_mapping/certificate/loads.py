@@ -82,8 +82,8 @@ class Loads(Graph):
         gathered = dict.fromkeys(p[:2] for p, _ in self.before[o] if o[2] < 0 <= p[2] and len(self.shares) > 1)
         exact = [(self.spread[node], [size for p, size in self.before[o] if p[:2] == node]) for node in gathered]
         others = [(p, s) for p, s in self.before[o] if p[:2] not in gathered and (o[0], p[:2]) != ("WU", ("FP", o[1]))]
-        apart = [(i, a) for a in self.everywhere for i in self.everywhere if self.ratio and i != a]
-        unlike = {s for _, s in others if len({(a, self.ticks(s, i, a)) for i, a in apart}) > len(self.everywhere)}
+        pairs = [(i, a) for a in self.everywhere for i in self.everywhere if self.ratio and i != a]
+        unlike = {s for _, s in others if len({(a, self.ticks(s, i, a)) for i, a in pairs}) > len(self.everywhere)}
         exact += [({(i,): [(self.x[p][i], 1)] for i in self.places}, [s]) for p, s in others if s in unlike]
         for choice, sizes in exact:
             for (c, a), j in self.joint(choice, o).items():
