@@ -253,10 +253,10 @@ class Climb:
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""
         kind = next((kind for kind in CHAINS if name.endswith(kind)), "")
-        name, below, limit = name.partition(BELOW)
+        name, _, limit = name.partition(BELOW)
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
-        if below:
-            case.shaved, case.steps, case.opened = (int(limit), proof), (), True
+        if limit or any(step in ROWS for step, *_ in case.steps):
+            case.shaved, case.steps, case.opened = (int(limit or promise), proof), (), True
         kept = kept_of_name(case.name) if kind else self.kept_of(case.name, self.params.first)
         if kind and "x" in name:
             case.name = named(groups_of(case.name))  # the box, of which the chain has what its own name says
@@ -304,9 +304,7 @@ class Climb:
     def work(self, case: Case) -> bool:
         """Solve the weakest leaf, or divide it; ``False`` if there are divisions enough."""
         case.opened = True
-        if any(kind in ROWS for kind, *_ in case.steps):
-            case.shaved, case.steps = (case.promise, case.steps), ()
-        elif case.steps:
+        if case.steps:
             self.regrow(case)
         leaf = case.leaves[0][2]
         # Where nothing is fused there is no cutter, and the program of a ratio is quicker than a long chain.

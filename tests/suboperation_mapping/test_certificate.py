@@ -404,5 +404,7 @@ def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch)
         assert not accepted(data, optimum + 1, kept)
         assert not accepted(data, less, {**others, f"2,1 below {optimum + 1}": steps})
         assert climb(data, optimum, budget, (less, kept), params) == (optimum, proof)  # nothing is shaved anew
+    whole = {f"{name} below {optimum}": tree for name, tree in proof.items()}  # nothing is left to do
+    assert Climb(data, optimum, budget, params, (1, whole)).all.value == optimum
     unshaved = climb(data, optimum, budget, None, params)[1]
     assert all(step[0] != "w" for steps in unshaved.values() for step in steps)
