@@ -475,6 +475,19 @@ class Climb:
                 steps += own
         return found
 
+    def further(self, start: dict[str, Any]) -> dict[str, Any] | None:
+        """The proof that this began with, with what was refuted of its ratios since; ``None`` if nothing was."""
+        found, waiting = dict(start), [self.all]
+        ratios = {ratio_name(name): name for name in start if "x" not in name}
+        while waiting:
+            case = waiting.pop()
+            waiting += case.parts
+            name = ratios.get(ratio_name(case.name))
+            if case.shaved is not None and name is not None and BELOW not in name and case.shaved[0] > self.floor:
+                found.pop(name, None)
+                found[f"{ratio_name(name)}{BELOW}{case.shaved[0]}"] = case.shaved[1]
+        return found if found.keys() != start.keys() else None
+
 
 def summed(model: Writer, leaf: Leaf) -> Steps | None:
     """The sum of rows of a leaf, as its only step; ``None`` if it proves too little."""
@@ -490,9 +503,14 @@ def alone(groups: Groups) -> str:
     return ",".join(str(g.low) for g in groups for _ in range(g.number))
 
 
+def ratio_name(name: str) -> str:
+    """The name of the only ratio of a case, without what kind of program or chain it asks for."""
+    return name.partition(" ")[0]
+
+
 def ratio_of(name: str) -> tuple[int, ...]:
     """The only ratio of a case."""
-    return tuple(map(int, name.partition(" ")[0].split(",")))
+    return tuple(map(int, ratio_name(name).split(",")))
 
 
 def limits_of(name: str) -> Groups:
@@ -525,7 +543,10 @@ def prove(instance: dict[str, Any], bound: int, budget: Budget, params: Params =
 def climb(
     instance: dict[str, Any], goal: int, budget: Budget, start: Start | None = None, params: Params = Params()
 ) -> tuple[int, dict[str, Any]] | None:
-    """The best bound that is proven within the budget, and its proof; ``None`` if it is not above that of the start.
+    """The best bound that is proven within the budget, and its proof.
+
+    ``None`` if it is not above that of the start, and of no ratio more has been refuted: what was shaved of some ratios
+    is kept, though others hold the bound where it was.
 
     Parameters
     ----------
@@ -546,4 +567,5 @@ def climb(
             return bound, proof
         bound -= lost
         lost *= 2
-    return None
+    further = None if start is None else search.further(start[1])
+    return None if further is None else (search.floor, further)

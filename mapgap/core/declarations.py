@@ -266,7 +266,8 @@ class Library:
         :mod:`mapgap.evidence.check` that no plan of the expanded instance (JSON data too) is better than the bound.
     climbing : str or callable, optional
         ``f(instance, goal, budget, start) -> (bound, proof) or None``: the best bound that is proven within the budget,
-        at most the goal; ``None`` if it is none beyond that of ``start``, a bound and its proof, if there is one.
+        at most the goal. ``start`` is a bound and its proof, if there is one: then it is no less, and the proof another
+        one, from which the next search has less to do; ``None`` if there is none.
     carrying : str or callable, optional
         ``f(plan, source, target)`` yields plans of the target that are made from one of the source. Nothing is claimed
         of them: they may break rules, and are evaluated.

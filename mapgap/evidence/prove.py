@@ -136,6 +136,8 @@ def prove(instance: InstanceBase, bound: int | None, budget: Budget, file: Path 
 def climb(instance: InstanceBase, goal: int | None, budget: Budget, file: Path | None) -> Outcome:
     """Search for a certificate of as good a bound as the budget allows, up to the goal; go on from that of the file.
 
+    One of the same bound from which the next search has less to do takes its place as well.
+
     Parameters
     ----------
     goal : int
@@ -160,15 +162,17 @@ def climb(instance: InstanceBase, goal: int | None, budget: Budget, file: Path |
         return replace(blank, reason=f"{type(error).__name__}: {error}")
     if found is not None:
         proved = replace(blank, bound=found[0], reason="", prove_s=time.perf_counter() - began - checked)
-        return _written(instance, found[1], proved, file)
+        return _written(instance, found[1], proved, file, standing)
     if file is None or standing is None:
         return blank
     size, bound = file.stat().st_size, standing["bound"]
     return replace(blank, bound=bound, file=file, kept=True, reason="", check_s=checked, size=size)
 
 
-def _written(instance: InstanceBase, proof: Any, proved: Outcome, file: Path | None) -> Outcome:
-    """Check what was found and write it, unless the file proves as much."""
+def _written(
+    instance: InstanceBase, proof: Any, proved: Outcome, file: Path | None, start: Any = None
+) -> Outcome:
+    """Check what was found and write it, unless the file proves as much; it goes beyond ``start``."""
     data = pack(instance, proved.bound, proof)
     began = time.perf_counter()
     try:
@@ -176,7 +180,8 @@ def _written(instance: InstanceBase, proof: Any, proved: Outcome, file: Path | N
     except check.Refused as reason:
         return replace(proved, refused=True, reason=f"the checker refuses the proof: {reason}")
     proved = replace(proved, check_s=time.perf_counter() - began)
-    if file is not None and not _holds(file, proved):  # somebody else may have proven more meanwhile
+    # Somebody else may have proven more meanwhile.
+    if file is not None and ((start is not None and _read(file) == start) or not _holds(file, proved)):
         replace_file(file, data)
     return replace(proved, file=file, size=len(data))
 
@@ -334,6 +339,14 @@ def _file(instance: InstanceBase, held: str | None, book: Ledger, output: Path |
     if held is not None:
         return book.certificate_path(held)
     return Path(f"{instance.name.replace('@', '__').replace('/', '_')}{CERTIFICATE}")
+
+
+def _read(file: Path) -> Any:
+    """What is in a file; nothing if it cannot be read."""
+    try:
+        return check.read(file)
+    except check.Refused:
+        return None
 
 
 def _standing(file: Path, wanted: Outcome, *, enough: bool = False) -> Any:

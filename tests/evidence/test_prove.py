@@ -12,7 +12,7 @@ from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Certificate, InputError, PlanError
 from mapgap.evidence import check
 from mapgap.evidence.ledger import Ledger
-from mapgap.evidence.prove import Searching, prove, prove_all
+from mapgap.evidence.prove import Searching, climb, prove, prove_all
 from mapgap.execution.run import run_method
 
 #: A bound that only an instance without a plan has.
@@ -173,6 +173,13 @@ def test_of_an_open_entry_as_much_is_certified_as_the_time_allows(tmp_path, monk
     assert (found.kept, found.bound, check.read(file)["bound"]) == (False, 36, 36)
     assert Ledger.load(path).entries[name].certificate is Certificate.CHECKED
     library = registry.library("suboperation_mapping")
+    data = check.read(file)
+    renamed = {f"{name} below {data['bound']}": steps for name, steps in data["proof"].items()}
+    further = replace(library, climbing=lambda instance, goal, budget, start: (data["bound"], renamed))
+    monkeypatch.setattr(registry, "library", lambda problem: further)
+    instance = load_instance(name)
+    replaced = climb(instance, 36, Budget(200.0), file)  # of the same bound, but the next search has less to do
+    assert (replaced.kept, replaced.bound, check.read(file)["proof"]) == (False, 36, renamed)
     lie = replace(library, climbing=lambda instance, goal, budget, start: (goal, {"all": [["p", 0, 1]]}))
     monkeypatch.setattr(registry, "library", lambda problem: lie)
     (refused,) = prove_all([name], Budget(200.0), ledger=ledger_of(tmp_path / "other.yaml", name))

@@ -408,3 +408,31 @@ def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch)
     assert Climb(data, optimum, budget, params, (1, whole)).all.value == optimum
     unshaved = climb(data, optimum, budget, None, params)[1]
     assert all(step[0] != "w" for steps in unshaved.values() for step in steps)
+
+
+def test_what_was_shaved_is_kept_where_another_ratio_holds_the_bound(monkeypatch):
+    """The next climb begins with it; a checker accepts it at the bound, and not at one above the optimum."""
+    instance = drawn(39, layers=(2, 3), batch=(2, 3), accelerators=(2, 3))
+    data, optimum = instance.to_json(), 3555  # by brute force, as above
+    params = Certificate(spreads=0, widest=0, widest_alone=0, asked=5000)
+    budget = Budget(200.0).start()
+    proof = prove(data, optimum - 1, budget, params)
+    start = {"2,1": proof["2,1"], "3": proof["3"]}
+    work = Climb.work
+
+    def ends_at_the_other(self, case):
+        self.asked += self.params.asked if case.name == "3" else 0
+        return work(self, case)
+
+    monkeypatch.setattr(Climb, "work", ends_at_the_other)
+    monkeypatch.setattr(Climb, "proof", lambda *_: None)  # as if that held the bound where it was
+    bound, further = climb(data, optimum, budget, (optimum - 1, start), params)
+    assert (bound, sorted(further)) == (optimum - 1, [f"2,1 below {optimum}", "3"])
+    assert accepted(data, bound, further)
+    assert not accepted(data, optimum + 1, further)
+    assert climb(data, optimum, budget, (bound, further), params) is None  # nothing more
+    monkeypatch.undo()
+    once, shaving = [], Climb.shaving
+    monkeypatch.setattr(Climb, "shaving", lambda self, name: once.append(name) or shaving(self, name))
+    assert climb(data, optimum, budget, (bound, further), params)[0] == optimum
+    assert "2,1" not in once
