@@ -169,9 +169,7 @@ def climb(instance: InstanceBase, goal: int | None, budget: Budget, file: Path |
     return replace(blank, bound=bound, file=file, kept=True, reason="", check_s=checked, size=size)
 
 
-def _written(
-    instance: InstanceBase, proof: Any, proved: Outcome, file: Path | None, start: Any = None
-) -> Outcome:
+def _written(instance: InstanceBase, proof: Any, proved: Outcome, file: Path | None, start: Any = None) -> Outcome:
     """Check what was found and write it, unless the file proves as much; it goes beyond ``start``."""
     data = pack(instance, proved.bound, proof)
     began = time.perf_counter()
