@@ -52,6 +52,14 @@ METHODS = [
         params="params:Chains",
     ),
     method(
+        "certificate_bound",
+        kind="bound",
+        reference="Branch and bound over ratios, places and orders, chains and shaving, in whole numbers; of mapgap",
+        summary="The search of certificates: ratios and boxes of them by relaxations, along chains and by shaving.",
+        options={"start": ""},
+        params="params:Certificate",
+    ),
+    method(
         "mip",
         kind="exact",
         reference="disjunctive MIP, HiGHS",

@@ -208,12 +208,21 @@ class Climb:
         else:
             self.all.parts = [self.case(name, self.floor, steps) for name, steps in proof.items() if name != ALL]
 
+    @property
+    def bound(self) -> int:
+        """Proven of all plans."""
+        return max(self.floor, min(self.all.value, self.goal))
+
     def run(self) -> None:
-        """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends."""
+        """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends; tell bounds."""
+        told = self.floor
         while self.all.value < self.goal and self.asked < self.params.asked and not self.budget.exhausted:
             case = self.all
             while case.parts:
                 case = min(case.parts, key=lambda part: part.value)
+            if self.bound > told:
+                told = self.bound
+                self.budget.report(bound=told)
             begun = time.perf_counter()
             if (case.stuck or (case.opened and self.ahead <= 0)) and self.shave(case):
                 self.ahead += time.perf_counter() - begun
@@ -559,7 +568,7 @@ def climb(
     """
     search = Climb(instance, goal, budget, params, start)
     search.run()
-    bound = min(search.all.value, goal)
+    bound = search.bound
     lost = 1 + bound // STEP
     while bound > search.floor:
         proof = search.proof(bound)

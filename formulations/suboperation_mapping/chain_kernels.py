@@ -91,3 +91,33 @@ def mark(labels: Whole, kept: NDArray[np.bool_]) -> None:
                 if less:
                     kept[i] = False
                     break
+
+
+@kernel("void(i8[:,::1],i8,i8,b1,b1[::1])")
+def thin(labels: Whole, width: int, close: int, inner: bool, kept: NDArray[np.bool_]) -> None:
+    """Of rows ``(state, numbers …)``, those of a state one after the other and the best first, at most ``width`` each.
+
+    None of which a kept one is as good: no number is larger by more than ``close``, or, where the makespan is the first
+    number and the largest of the others (not ``inner``), what others are larger by is made good by the first.
+    """
+    known = np.empty(width, np.int64)
+    count = 0
+    for i in range(len(labels)):
+        if i == 0 or labels[i, 0] != labels[i - 1, 0]:
+            count = 0
+        if count == width:
+            continue
+        kept[i] = True
+        for n in range(count):
+            j = known[n]
+            more = 0
+            for m in range(1 if inner else 2, labels.shape[1]):
+                more = max(more, labels[j, m] - labels[i, m])
+            if not inner:
+                more += labels[j, 1] - labels[i, 1]
+            if more <= close:
+                kept[i] = False
+                break
+        if kept[i]:
+            known[count] = i
+            count += 1

@@ -1,9 +1,11 @@
 """A plan of one ratio from its chain of layers: a restricted decision diagram, then list scheduling.
 
-Labels go along the chain (:mod:`~.chain_diagram`), but of each step only those of least value by the weights are kept:
-what is left in the end is a path, which has a place for every operation of the chain (Bergman, Cire, van Hoeve, Hooker,
-"Decision Diagrams for Optimization", 2016, ch. 4). Operations beside it lie where something that they read lies. Order:
-the operation that can start first, of these the one of the longest path to the end.
+Labels go along the chain (:mod:`~.chain_diagram`), but of each state only some are kept, those of least value and none
+that is nearly as another one: what is left in the end is a path, which has a place for every operation of the chain
+(Bergman, Cire, van Hoeve, Hooker, "Decision Diagrams for Optimization", 2016, ch. 4). The weights of the bound mix
+paths, and say that all work can lie on one accelerator as long as other paths have it elsewhere. So a label is worth
+the most that these say, or the weights of any accelerator alone. Operations beside the chain lie where something that
+they read lies. Order: the operation that can start first, of these the one of the longest path to the end.
 """
 
 from __future__ import annotations
@@ -14,18 +16,26 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighing, Whole, kept_of
+from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighing, Whole
+from mapgap.formulations.suboperation_mapping.chain_kernels import thin
 from mapgap.heuristics.suboperation_mapping.heft import duration_on
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
+from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 
+CLOSE = 1000  #: labels that differ by less than this part of the least value are alike
+MOST = 3_000_000  #: moves of the labels of a step, which are in memory at once
 
-def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, width: int, budget: Budget) -> Mapped | None:
-    """The plan that weights and so many labels a step lead to; it may exceed the DRAM. ``None`` if time runs out."""
-    chosen = moves(diagram, weighing, width, budget)
-    if not chosen:
-        return None
+
+def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, beam: int, budget: Budget) -> Mapped | None:
+    """The plan that so many labels of a state lead to; it may exceed the DRAM. ``None`` if time runs out."""
+    chosen = moves(diagram, weighing, beam, budget)
+    return planned(diagram, chosen, lowered) if chosen else None
+
+
+def planned(diagram: Diagram, chosen: list[int], lowered: Lowered) -> Mapped:
+    """The plan of a path."""
     known = dict(places(diagram, chosen))
     location = np.full(lowered.n, -1, np.int64)
     for o in lowered.topological:
@@ -35,25 +45,37 @@ def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, width: in
     return Mapped(lowered, location, sequence, *lowered.timetable(location, sequence))
 
 
-def moves(diagram: Diagram, weighing: Weighing, width: int, budget: Budget) -> list[int]:
+def moves(diagram: Diagram, weighing: Weighing, beam: int, budget: Budget) -> list[int]:
     """The move of every step, of the label that ends first; none if time runs out."""
-    labels, back = diagram.root(), list[tuple[Whole, Whole]]()
+    labels, back, every = diagram.root(), list[tuple[Whole, Whole]](), [weighing, *alone(diagram, weighing)]
+    width = max(1, min(beam, MOST // max(len(to) for to, *_ in diagram.steps)))
     for k in range(diagram.last):
         if budget.exhausted:
             return []
         rows, which = diagram.ways(k, labels)
-        new = diagram.after(k, labels)
-        kept = kept_of(new)
-        if len(kept) > width:
-            values = diagram.value(weighing, k + 1, new[kept])
-            kept = kept[np.argpartition(values, width)[:width]]
-        labels = new[kept]
-        back.append((rows[kept], which[kept]))
+        new, inner = diagram.after(k, labels), diagram.chain.inner(k + 1)
+        values: Whole = np.max([diagram.value(w, k + 1, new) for w in every[: 1 if inner else None]], axis=0)
+        order: Whole = np.lexsort((values, new[:, 0]))
+        kept = np.zeros(len(order), np.bool_)
+        thin(np.ascontiguousarray(new[order]), width, int(values.min()) // UNIT // CLOSE, inner, kept)
+        those = order[kept]
+        labels = new[those]
+        back.append((rows[those], which[those]))
     i, found = int(diagram.ends(labels).argmin()), list[int]()
     for rows, which in reversed(back):
         found.append(int(which[i]))
         i = int(rows[i])
     return found[::-1]
+
+
+def alone(diagram: Diagram, weighing: Weighing) -> list[Weighing]:
+    """For each accelerator, weights of what is left on it alone; none where nothing is fused."""
+    head, *later = weighing.runs
+    every = range(diagram.places if later else 0)
+    return [
+        diagram.weighing([head, *([step, UNIT, *(UNIT * (b == a) for b in every)] for step, *_ in later)])
+        for a in every
+    ]
 
 
 def places(diagram: Diagram, chosen: list[int]) -> Iterator[tuple[Any, int]]:

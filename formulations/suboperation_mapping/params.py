@@ -125,7 +125,7 @@ class Stage(Boxes, Chains):
     rounding : bool
         Improve the mappings that the relaxation suggests.
     beam : int
-        Labels of a step that are kept where a plan is made along a chain.
+        Labels of a state that are kept where a plan is made along a chain.
     destructive : bool
         Ask the MIP for mappings below a target.
     complete : int
@@ -142,7 +142,7 @@ class Stage(Boxes, Chains):
 
     boxes: bool = True
     rounding: bool = True
-    beam: int = 300
+    beam: int = 30
     destructive: bool = True
     complete: int = 250
     staged: bool = True

@@ -36,6 +36,7 @@ SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS toleran
 UNRESOLVED = "HiGHS: the times of one row differ too much for doubles; its bounds are not used"
 ModelKind = Literal["unrelaxed", "relaxed", "staged"]
 """Of the complete model: without the engine's linear relaxation, with it, and with the rows of the stages beside it."""
+GUIDED = 5  #: so many times the paths that weights of a leaf have, for those that lead to a plan
 NO_PLAN = 2**62  #: bound of a ratio whose relaxation has no point
 
 
@@ -238,7 +239,9 @@ def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     whole = ascent.ratio == shares_of(ratio) and ascent.root is not None and ascent.tree is None
     if whole and diagram is not None:
         one = lower(context.phases.instance, ratio)
-        plain = chain_plan(diagram, ascent.weigh(diagram).weighing, one, context.params.beam, budget)
+        point = ascent.weigh(diagram).point
+        guide = diagram.weights(goal, GUIDED * context.params.rounds, (), point)  # bounds gain little, plans much
+        plain = chain_plan(diagram, guide.weighing, one, context.params.beam, budget)
     if plain is not None:
         found = annealed(plain, budget.remaining_s, seed)
     over = not ascent.climb(budget, diagram)

@@ -15,6 +15,7 @@ from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
 from mapgap.formulations.suboperation_mapping.chain_arrays import FRONT, NOTHING, PLACE, PLACES, RISING, SPREAD, Arrays
 from mapgap.formulations.suboperation_mapping.chain_diagram import ODD, Diagram, different
+from mapgap.formulations.suboperation_mapping.chain_kernels import thin
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
@@ -198,6 +199,22 @@ def test_a_beam_along_the_chain_has_the_best_plan_of_both():
     second = [*first[:2], ("split", 4 * WORK, 4 * WORK, 4 * WORK)]
     assert 18 * WORK <= planned(network(first, 2, 1, FREE), (1,))[2].makespan <= 18 * WORK + 10
     assert planned(network(second, 2, 1, 10**5), (1,))[2].makespan == 22 * WORK
+
+
+def test_a_state_keeps_labels_that_differ():
+    """By hand, of ``(state, D, E, E)``: the first is no later than the second, as what is left on one is made good."""
+    rows = np.array([[0, 10, 6, 0], [0, 11, 5, 1], [0, 10, 5, 1], [0, 10, 0, 6], [0, 30, 0, 0], [1, 99, 9, 9]])
+    for width, close, inner, expected in (
+        (9, 0, False, [1, 0, 1, 1, 0, 1]),
+        (9, 1, False, [1, 0, 0, 1, 0, 1]),
+        (9, 6, False, [1, 0, 0, 0, 0, 1]),
+        (1, 0, False, [1, 0, 0, 0, 0, 1]),
+        (9, 0, True, [1, 1, 1, 1, 1, 1]),
+        (9, 1, True, [1, 0, 0, 1, 1, 1]),
+    ):
+        kept = np.zeros(len(rows), np.bool_)
+        thin(rows, width, close, inner, kept)
+        assert kept.tolist() == [bool(k) for k in expected], (width, close, inner)
 
 
 def chains_of(data, kind=CHAIN):
