@@ -406,11 +406,11 @@ class Climb:
         return self.kept[name]
 
     def divisions(self, name: str) -> int:
-        """Most divisions of the leaves of a case."""
+        """Most divisions of the leaves of a case; of orders as many as there is time for."""
         if name == ALL:
             return 0
         if "x" not in name:
-            return self.params.orders if name.endswith(ORDER) else 0
+            return self.params.asked if name.endswith(ORDER) else 0
         if self.alike(name):
             return 0
         return self.params.places if self.few(groups_of(name)) is None else self.params.boxes

@@ -190,8 +190,6 @@ class Certificate(Chains):
         Ways to place the shares of a layer, above which the program of one ratio is not written.
     asked : int
         Relaxations, and tries along chains, after which a climb ends.
-    orders : int
-        Divisions of a ratio by orders, in a climb.
     cut : int
         No less than this part of the bound is cut off the range of a start.
     kept : int
@@ -210,7 +208,6 @@ class Certificate(Chains):
     places: int = 15
     configurations: int = 256
     asked: int = 1_000_000
-    orders: int = 20_000
     cut: int = 50
     kept: int = 40
     enough: float = 0.8

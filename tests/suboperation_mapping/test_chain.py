@@ -184,13 +184,13 @@ def test_a_shortcut_moves_its_tensor_twice():
     assert diagram.search(60 * WORK, diagram.weights(60 * WORK, 50).weighing, 10**5, Budget(20.0).start()) == 40 * WORK
 
 
-def planned(data, ratio):
+def planned(data, ratio, beam=50):
     """The plan that weights and a beam lead to."""
     diagram = Diagram(Chain(data, ratio))
     root = diagram.weights(10**8, 30)
     instance = Instance.model_validate_json(json.dumps(data))
     padded = (*ratio, *[0] * (len(instance.accelerators) - len(ratio)))
-    return instance, root, chain_plan(diagram, root.weighing, lower(instance, padded), 50, Budget(100.0).start())
+    return instance, root, chain_plan(diagram, root.weighing, lower(instance, padded), beam, Budget(100.0).start())
 
 
 def test_a_beam_along_the_chain_has_the_best_plan_of_both():
@@ -215,6 +215,16 @@ def test_a_state_keeps_labels_that_differ():
         kept = np.zeros(len(rows), np.bool_)
         thin(rows, width, close, inner, kept)
         assert kept.tolist() == [bool(k) for k in expected], (width, close, inner)
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 4, 6, 8])
+def test_few_labels_of_a_state_balance_two_accelerators(blocks):
+    """Most of the work is that of WU, which wait for nothing else. Weights of the bound, which mix two paths, see no
+    harm in all of it on one accelerator: where labels are ranked by them alone it ends a fifth to a third later."""
+    one = [("split", WORK, WORK, 8 * WORK), ("fused", WORK, WORK, 0)]
+    data = network([("split", WORK, 0, 8 * WORK), one[1], *blocks * one, one[0]], 2, 1, 10**9)
+    _, root, plan = planned(data, (1,), 3)
+    assert root.value / UNIT <= plan.makespan <= 1.07 * root.value / UNIT
 
 
 def chains_of(data, kind=CHAIN):
