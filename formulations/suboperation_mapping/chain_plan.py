@@ -25,7 +25,7 @@ from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 
 CLOSE = 1000  #: labels that differ by less than this part of the least value are alike
-MOST = 3_000_000  #: moves of the labels of a step, which are in memory at once
+MOST = 1_000_000  #: moves of the labels of a step: no step takes much longer than half a second
 
 
 def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, beam: int, budget: Budget) -> Mapped | None:
