@@ -16,21 +16,29 @@ from typing import Any
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighing, Whole
+from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed, Weighing, Whole
 from mapgap.formulations.suboperation_mapping.chain_kernels import thin
+from mapgap.formulations.suboperation_mapping.params import Stage as Params
 from mapgap.heuristics.suboperation_mapping.heft import duration_on
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.problems.suboperation_mapping.lowered.arrays import Array, Lowered
 from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 
-CLOSE = 1000  #: labels that differ by less than this part of the least value are alike
-MOST = 1_000_000  #: moves of the labels of a step: no step takes much longer than half a second
+MOST = 1_000_000  #: moves that are looked at before the clock is: half a second or so
 
 
-def chain_plan(diagram: Diagram, weighing: Weighing, lowered: Lowered, beam: int, budget: Budget) -> Mapped | None:
-    """The plan that so many labels of a state lead to; it may exceed the DRAM. ``None`` if time runs out."""
-    chosen = moves(diagram, weighing, beam, budget)
+def chain_plan(
+    diagram: Diagram, root: Weighed, goal: int, lowered: Lowered, params: Params, budget: Budget
+) -> Mapped | None:
+    """The plan that ``params.beam`` labels of a state lead to; it may exceed the DRAM. ``None`` if time runs out.
+
+    The weights of the root are made better as long as that goes, where a chain has few moves: the bound gains little by
+    that, the plan much.
+    """
+    if len(diagram.moves.to) <= MOST:
+        root = diagram.weights(goal, len(diagram.shared), (), root.point)
+    chosen = moves(diagram, root.weighing, params, budget)
     return planned(diagram, chosen, lowered) if chosen else None
 
 
@@ -45,19 +53,21 @@ def planned(diagram: Diagram, chosen: list[int], lowered: Lowered) -> Mapped:
     return Mapped(lowered, location, sequence, *lowered.timetable(location, sequence))
 
 
-def moves(diagram: Diagram, weighing: Weighing, beam: int, budget: Budget) -> list[int]:
+def moves(diagram: Diagram, weighing: Weighing, params: Params, budget: Budget) -> list[int]:
     """The move of every step, of the label that ends first; none if time runs out."""
     labels, back, every = diagram.root(), list[tuple[Whole, Whole]](), [weighing, *alone(diagram, weighing)]
-    width = max(1, min(beam, MOST // max(len(to) for to, *_ in diagram.steps)))
+    width = max(1, min(params.beam, MOST // max(len(to) for to, *_ in diagram.steps)))
     for k in range(diagram.last):
         if budget.exhausted:
             return []
         rows, which = diagram.ways(k, labels)
         new, inner = diagram.after(k, labels), diagram.chain.inner(k + 1)
-        values: Whole = np.max([diagram.value(w, k + 1, new) for w in every[: 1 if inner else None]], axis=0)
+        ranked = every[:1] if inner else every  # the tail has no weights of one accelerator
+        values: Whole = np.max([diagram.value(w, k + 1, new) for w in ranked], axis=0)
         order: Whole = np.lexsort((values, new[:, 0]))
         kept = np.zeros(len(order), np.bool_)
-        thin(np.ascontiguousarray(new[order]), width, int(values.min()) // UNIT // CLOSE, inner, kept)
+        close = int(params.apart * (int(values.min()) // UNIT))
+        thin(np.ascontiguousarray(new[order]), width, close, inner, kept)
         those = order[kept]
         labels = new[those]
         back.append((rows[those], which[those]))

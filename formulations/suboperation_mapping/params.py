@@ -98,7 +98,7 @@ class Chains(Params):
     moves : int
         Moves of all leaves of the tree of a ratio together, above which none is divided: what a check has to do.
     apart : float
-        A step above the bound of a chain, as a part of the goal.
+        A step above the bound of a chain, as a part of the goal; of a plan's labels, what makes them alike.
     """
 
     widest: int = 80_000

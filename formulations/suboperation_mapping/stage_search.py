@@ -36,8 +36,6 @@ SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS toleran
 UNRESOLVED = "HiGHS: the times of one row differ too much for doubles; its bounds are not used"
 ModelKind = Literal["unrelaxed", "relaxed", "staged"]
 """Of the complete model: without the engine's linear relaxation, with it, and with the rows of the stages beside it."""
-LARGE = 1_000_000  #: moves of a chain above which better weights take longer than a second
-GUIDED = 5  #: so many times the paths that weights of a leaf have, for those that lead to a plan
 NO_PLAN = 2**62  #: bound of a ratio whose relaxation has no point
 
 
@@ -240,10 +238,7 @@ def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     whole = ascent.ratio == shares_of(ratio) and ascent.root is not None and ascent.tree is None
     if whole and diagram is not None:
         one = lower(context.phases.instance, ratio)
-        guide = ascent.weigh(diagram)
-        if len(diagram.moves.to) <= LARGE:  # bounds gain little by better weights, plans much
-            guide = diagram.weights(goal, GUIDED * context.params.rounds, (), guide.point)
-        plain = chain_plan(diagram, guide.weighing, one, context.params.beam, budget)
+        plain = chain_plan(diagram, ascent.weigh(diagram), goal, one, context.params, budget)
     if plain is not None:
         found = annealed(plain, budget.remaining_s, seed)
     over = not ascent.climb(budget, diagram)

@@ -12,7 +12,7 @@ from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Certificate, InputError, PlanError
 from mapgap.evidence import check
 from mapgap.evidence.ledger import Ledger
-from mapgap.evidence.prove import Searching, climb, prove, prove_all
+from mapgap.evidence.prove import Searching, climb, pack, prove, prove_all
 from mapgap.execution.run import run_method
 
 #: A bound that only an instance without a plan has.
@@ -180,6 +180,11 @@ def test_of_an_open_entry_as_much_is_certified_as_the_time_allows(tmp_path, monk
     instance = load_instance(name)
     replaced = climb(instance, 36, Budget(200.0), file)  # of the same bound, but the next search has less to do
     assert (replaced.kept, replaced.bound, check.read(file)["proof"]) == (False, 36, renamed)
+    others = pack(instance, 36, data["proof"])  # somebody else writes it during the search: it stays
+    meanwhile = replace(library, climbing=lambda *_: (file.write_bytes(others) and 36, renamed))
+    monkeypatch.setattr(registry, "library", lambda problem: meanwhile)
+    climb(instance, 36, Budget(200.0), file)
+    assert check.read(file)["proof"] == data["proof"] != renamed
     lie = replace(library, climbing=lambda instance, goal, budget, start: (goal, {"all": [["p", 0, 1]]}))
     monkeypatch.setattr(registry, "library", lambda problem: lie)
     (refused,) = prove_all([name], Budget(200.0), ledger=ledger_of(tmp_path / "other.yaml", name))
