@@ -8,7 +8,12 @@ from mapgap.core import Library
 
 
 def house_library(
-    problem: str, *families: str, boards: bool = False, preferring: bool = False, climbing: bool = False
+    problem: str,
+    *families: str,
+    boards: bool = False,
+    preferring: bool = False,
+    climbing: bool = False,
+    compiled: str | None = None,
 ) -> Library:
     """The library whose parts lie in ``instances/<problem>``.
 
@@ -23,6 +28,8 @@ def house_library(
         Whether ``formulations/<problem>/within.py`` looks for simpler plans within the spread of what was measured.
     climbing : bool
         Whether ``formulations/<problem>/certificate.py`` raises bounds that are proven as long as there is time.
+    compiled : str, optional
+        The module of ``formulations/<problem>`` that has a ``WRITER`` with compiled loops.
     """
     here = f"mapgap.instances.{problem}"
     return Library(
@@ -37,6 +44,7 @@ def house_library(
         relating=f"{here}.relations:relations",
         proving=f"mapgap.formulations.{problem}.certificate:prove",
         climbing=f"mapgap.formulations.{problem}.certificate:climb" if climbing else None,
+        compiled=compiled and f"mapgap.formulations.{problem}.{compiled}:WRITER",
         carrying=f"{here}.relations:carried",
         implying=f"{here}.relations:implied",
         importing=f"{here}.importing:build",

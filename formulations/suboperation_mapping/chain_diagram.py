@@ -251,12 +251,13 @@ class Diagram:
 
     def after(self, k: int, labels: Whole) -> Whole:
         """What all moves of all labels lead to."""
-        to, added, starts = self.steps[k]
+        to, added, _ = self.steps[k]
         rows, which = self.ways(k, labels)
         if k == self.chain.fold:
+            labels = labels[rows]
             longest = labels[:, 1 : 1 + self.shares].max(axis=1)
             work = np.maximum(0, self.busy(labels) - longest[:, None])
-            return np.column_stack([to[starts[labels[:, 0]]], longest, work]).astype(np.int64)
+            return np.column_stack([to[which], longest, work]).astype(np.int64)
         new = np.maximum(0, labels[rows, 1:] + added[which])
         pairs = self.pairs[k]
         if pairs is not None:

@@ -2,4 +2,6 @@
 
 from mapgap.instances.house import house_library
 
-LIBRARY = house_library("suboperation_mapping", "tiny", "realistic", "small", "branching", climbing=True)
+LIBRARY = house_library(
+    "suboperation_mapping", "tiny", "realistic", "small", "branching", climbing=True, compiled="chain_check"
+)

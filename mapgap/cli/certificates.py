@@ -116,12 +116,13 @@ def verify(
     ] = None,
     ledger: flags.Ledger = None,
     expand: Annotated[bool, option("Compare with the library's instances, expanded anew.", "--expand")] = False,
+    pure: Annotated[bool, option("By the standard library alone, as check.py does: takes many times as long.", "--pure")] = False,
     as_json: flags.Json = False,
 ) -> int:
     """Check certificates and show what they are worth."""
     began = time.perf_counter()
     with Spinner(results=None if as_json else {Verdict: verified}) as display:
-        found = verify_all(certificates or (), ledger=ledger, expand=expand, tell=display)
+        found = verify_all(certificates or (), ledger=ledger, expand=expand, pure=pure, tell=display)
     held, seconds = sum(each.holds for each in found), time.perf_counter() - began
     if as_json:
         told = [each.to_json() for each in found]

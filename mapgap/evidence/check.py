@@ -278,8 +278,10 @@ def known(instance: Mapping[str, Any]) -> str:
     return f"the library's {names[key]}" if (key := digest(instance)) in names else "not of the library"
 
 
-def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None) -> str:
-    """What a certificate (as read from its file) proves, in words; Refused if nothing, or about another instance."""
+def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None, writer: Any = None) -> str:
+    """What a certificate (as read from its file) proves, in words; Refused if nothing, or about another instance.
+
+    Whoever gives another ``writer`` than the problem's has to believe that one as well."""
     collecting = gc.isenabled()
     gc.disable()  # a case has millions of tuples, which are looked through again and again
     try:
@@ -288,7 +290,7 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
             raise Refused("expected schema 1 and a bound that is an integer or null")
         if instance is not None and instance_hash(instance) != instance_hash(own):
             raise Refused(f"about instance {instance_hash(own)}, not {instance_hash(instance)}")
-        writer = writer_of(own["problem"])
+        writer = writer or writer_of(own["problem"])
         reason = strange(own, getattr(writer, "SHAPE", None), getattr(writer, "LEAST", {}))
         if reason := reason or getattr(writer, "fault", lambda _: None)(own):
             raise Refused(reason)

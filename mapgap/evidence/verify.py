@@ -1,8 +1,10 @@
 """Check certificate files against the ledger: does every bound that it calls checked hold, and does its plan attain it?
 
-No solver and no NumPy takes part: :mod:`mapgap.evidence.check` follows the proof, the evaluator of the problem prices
-the plan on the instance that the file holds, and the content hash of that instance is the ledger's. ``expand`` builds
-the library's instance as well and compares it (the expansion of some problems uses NumPy).
+No solver takes part: :mod:`mapgap.evidence.check` follows the proof, the evaluator of the problem prices the plan on the
+instance that the file holds, and the content hash of that instance is the ledger's. Where a problem has a compiled
+writer that one is believed, unless ``pure`` asks for the standard library alone; certificates are only made, and the
+ledger only calls a bound checked, when that has followed the proof. ``expand`` builds the library's instance as well
+and compares it (the expansion of some problems uses NumPy).
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ class Verdict(Event):
         the instance.
     reason : str
         Why it is refused; empty if it holds.
+    compiled : bool
+        Not by the standard library alone, but by the compiled writer of the problem.
     """
 
     file: Path
@@ -59,6 +63,7 @@ class Verdict(Event):
     unit: str = ""
     grade: str = "unknown"
     reason: str = ""
+    compiled: bool = False
     seconds: float = 0.0
 
     @property
@@ -73,13 +78,15 @@ class _Wrong(Exception):
     """The certificate is not what the ledger says."""
 
 
-def verify(file: Path, book: Ledger, *, expand: bool = False) -> Verdict:
+def verify(file: Path, book: Ledger, *, expand: bool = False, pure: bool = False) -> Verdict:
     """Check one file: its proof; and, of an instance of the ledger, hash, bound and plan."""
     began = time.perf_counter()
     verdict = Verdict(file)
     try:
         certificate = check.read(file)
-        check.check(certificate)
+        writer = None if pure else compiled_writer(certificate)
+        verdict = replace(verdict, compiled=writer is not None)
+        check.check(certificate, writer=writer)
         verdict = _compared(verdict, certificate, book, expand=expand)
     except (check.Refused, _Wrong, InputError) as reason:
         verdict = replace(verdict, reason=str(reason))
@@ -88,8 +95,21 @@ def verify(file: Path, book: Ledger, *, expand: bool = False) -> Verdict:
     return replace(verdict, seconds=time.perf_counter() - began)
 
 
+def compiled_writer(certificate: Any) -> Any:
+    """The compiled writer of its problem; ``None`` if there is none, or no such problem."""
+    instance = certificate.get("instance") if isinstance(certificate, dict) else None
+    problem = instance.get("problem") if isinstance(instance, dict) else None
+    known = isinstance(problem, str) and problem in registry.problems()
+    return registry.library(problem).compiled_writer() if known else None
+
+
 def verify_all(
-    patterns: Sequence[str], *, ledger: Path | None = None, expand: bool = False, tell: Tell = silence
+    patterns: Sequence[str],
+    *,
+    ledger: Path | None = None,
+    expand: bool = False,
+    pure: bool = False,
+    tell: Tell = silence,
 ) -> list[Verdict]:
     """Check files: paths, names of instances, or globs of either; without any, all that the ledger calls checked.
 
@@ -102,7 +122,7 @@ def verify_all(
     """
     book = Ledger.load(ledger)
     files, found = files_of(patterns, book), []
-    one = partial(verify, book=book, expand=expand)
+    one = partial(verify, book=book, expand=expand, pure=pure)
     with ProcessPoolExecutor(cores()) if len(files) > FEW else nullcontext() as pool:
         for verdict in map(one, files) if pool is None else pool.map(one, files):
             found.append(verdict)

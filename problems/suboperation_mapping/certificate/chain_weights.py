@@ -28,38 +28,42 @@ def weighted(weights: Label, label: Label) -> int:
     return sum(map(mul, weights, label))
 
 
+def by_step(chain: Chain, first: int, runs: Sequence[Sequence[int]]) -> list[Label]:
+    """The weights of every step from the first one on; refuses those that prove nothing."""
+    last, n = len(chain.steps), len(chain.places)
+    starts = [run[0] for run in runs]
+    if starts[0] != first or starts != sorted({*starts}) or starts[-1] > last:
+        raise ValueError("weights of a step are missing")
+    rows = [tuple(run[1:]) for run, end in zip(runs, [*starts[1:], last + 1], strict=True) for _ in range(run[0], end)]
+    for k, w in enumerate(rows, first):
+        if len(w) != (chain.weighed if chain.inner(k) else 1 + n) or min(w) < 0 or {*map(type, w)} != {int}:
+            raise ValueError("weights of another length, or no whole numbers")
+        for j in range(len(chain.shares) if chain.inner(k) else 1, len(w), len(chain.like)):
+            if any(w[j + a] != w[j + q] for a, q in enumerate(chain.like)):
+                raise ValueError("equal accelerators of different weights")
+        of_shares = [(b, b + 1) for b in chain.alike_shares] if chain.counted and chain.inner(k) else []
+        if chain.waits:
+            few = len(chain.shares) + 2 * n
+            of_shares += [(few + b * n + a, few + c * n + a) for b, c in of_shares for a in chain.places]
+        if any(w[i] != w[j] for i, j in of_shares):
+            raise ValueError("alike shares of different weights")
+        if not chain.inner(k) and w[0] != UNIT:
+            raise ValueError("a weight of D that is not 1")
+        if k > first and (k - 1 == chain.fold or any(x > y for x, y in zip(rows[k - first - 1], w, strict=True))):
+            before = rows[k - first - 1]
+            if k - 1 != chain.fold or sum(before) > UNIT or any(map(int.__gt__, before[-n:], w[-n:])):
+                raise ValueError("a weight that falls")
+    if sum(rows[-1]) > UNIT * (1 if chain.fold is None else 2):
+        raise ValueError("weights of a sum above 1")
+    return rows
+
+
 class Weights:
     """What labels of a state lead to, from a step on; refuses weights that prove nothing."""
 
     def __init__(self, chain: Chain, first: int, runs: Sequence[Sequence[int]]) -> None:
-        self.first, last, n = first, len(chain.steps), len(chain.places)
-        starts = [run[0] for run in runs]
-        if starts[0] != first or starts != sorted({*starts}) or starts[-1] > last:
-            raise ValueError("weights of a step are missing")
-        rows = [
-            tuple(run[1:]) for run, end in zip(runs, [*starts[1:], last + 1], strict=True) for _ in range(run[0], end)
-        ]
-        for k, w in enumerate(rows, first):
-            if len(w) != (chain.weighed if chain.inner(k) else 1 + n) or min(w) < 0 or {*map(type, w)} != {int}:
-                raise ValueError("weights of another length, or no whole numbers")
-            for j in range(len(chain.shares) if chain.inner(k) else 1, len(w), len(chain.like)):
-                if any(w[j + a] != w[j + q] for a, q in enumerate(chain.like)):
-                    raise ValueError("equal accelerators of different weights")
-            of_shares = [(b, b + 1) for b in chain.alike_shares] if chain.counted and chain.inner(k) else []
-            if chain.waits:
-                few = len(chain.shares) + 2 * n
-                of_shares += [(few + b * n + a, few + c * n + a) for b, c in of_shares for a in chain.places]
-            if any(w[i] != w[j] for i, j in of_shares):
-                raise ValueError("alike shares of different weights")
-            if not chain.inner(k) and w[0] != UNIT:
-                raise ValueError("a weight of D that is not 1")
-            if k > first and (k - 1 == chain.fold or any(x > y for x, y in zip(rows[k - first - 1], w, strict=True))):
-                before = rows[k - first - 1]
-                if k - 1 != chain.fold or sum(before) > UNIT or any(map(int.__gt__, before[-n:], w[-n:])):
-                    raise ValueError("a weight that falls")
-        if sum(rows[-1]) > UNIT * (1 if chain.fold is None else 2):
-            raise ValueError("weights of a sum above 1")
-        self.rows = dict(enumerate(rows, first))
+        self.first, last = first, len(chain.steps)
+        self.rows = dict(enumerate(by_step(chain, first, runs), first))
         self.lists = chain.reachable()
         self.states = [chain.lists[number] for number in self.lists]
         self.least = {last: [0] * len(self.states[last])}  # of the states

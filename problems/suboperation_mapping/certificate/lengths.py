@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise, product
 from math import prod
+from operator import add, le
 
 Box = tuple[tuple[int, int, int], ...]
 COUNTED = 16  #: numbers of shares, by group, up to which least lengths keep groups apart
@@ -70,13 +71,13 @@ def least_length(tables: tuple[tuple[int, ...], ...], rates: tuple[int, ...], bo
     def possible(length: int) -> bool:
         dealt = {(0,) * len(box): 0}
         for load in loads:
-            room = {c: most[k - 1] if (k := bisect_right(ends, length)) else -1 for c, (ends, most) in load.items()}
+            room = [(c, most[k - 1]) for c, (ends, most) in load.items() if (k := bisect_right(ends, length))]
             after: dict[tuple[int, ...], int] = {}
             for c, done in dealt.items():
-                for more, s in room.items():
-                    both = tuple(p + q for p, q in zip(c, more, strict=True))
-                    if s >= 0 and all(p <= q for p, q in zip(both, whole, strict=True)):
-                        after[both] = max(after.get(both, 0), done + s)
+                for more, s in room:
+                    both = (*map(add, c, more),)
+                    if all(map(le, both, whole)) and done + s > after.get(both, -1):
+                        after[both] = done + s
             dealt = after
         return dealt.get(whole, -1) >= batch
 
@@ -89,11 +90,19 @@ def least_length(tables: tuple[tuple[int, ...], ...], rates: tuple[int, ...], bo
 
 def contains(box: Box, ratio: Sequence[int]) -> bool:
     """Whether the shares of a ratio, largest first, are those of the groups one after the other; 0 are none."""
-    limits = [(low, high) for low, high, number in box for _ in range(number)]
-    if len(ratio) > len(limits) or any(number < 1 for *_, number in box):
+    least, most = ranges(box)
+    if len(ratio) > len(least):
         return False
-    sizes = (*ratio, *(0 for _ in limits[len(ratio) :]))
-    return all(low <= size <= high for (low, high), size in zip(limits, sizes, strict=True))
+    return all(map(le, least, ratio)) and all(map(le, ratio, most)) and not any(least[len(ratio) :])
+
+
+@lru_cache(100_000)
+def ranges(box: Box) -> tuple[list[int], list[int]]:
+    """Of each share of a box the least and the most samples; what nothing lies between if a group has no share."""
+    if any(number < 1 for *_, number in box):
+        return [1], [0]
+    pairs = [(low, high) for low, high, number in box for _ in range(number)]
+    return [low for low, _ in pairs], [high for _, high in pairs]
 
 
 def box(name: str) -> Box:
