@@ -10,14 +10,16 @@ named by what they have, and states with other names are not reached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mapgap.formulations.suboperation_mapping.chain_kernels import deal
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 
@@ -81,16 +83,9 @@ class Arrays:
         self.none = np.zeros(self.n, np.int64)
         self.known: dict[int, Whole] = {}
 
-    def steps(self) -> Iterator[Step]:
-        """Those with the same moves are one."""
-        sorts, kept, known = START, NOTHING, dict[Any, Step]()
-        for k in range(len(self.chain.steps)):
-            key = self.chain.twin(k), sorts, kept
-            if key not in known:
-                known[key] = self.made(k, sorts, kept)
-            yield known[key]
-            sorts = known[key].sorts[: len(START)]
-            kept = known[key].sorts[-1] if len(self.chain.origin) > len(START) else NOTHING
+    def after(self, step: Step) -> tuple[Sorts, str]:
+        """The sorts of states after a step, and that of what is remembered."""
+        return step.sorts[: len(START)], step.sorts[-1] if len(self.chain.origin) > len(START) else NOTHING
 
     def made(self, k: int, sorts: Sorts, kept: str) -> Step:
         """A step after states of these sorts, and of what is remembered."""
@@ -260,7 +255,10 @@ class Arrays:
         full = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
         if self.chain.waits and self.chain.inner(k):
             full = self.waiting(full, pairs)
-        added = np.concatenate(full, axis=-1) if full else np.zeros((*shape, 0), np.int64)
+        ends = np.cumsum([0, *(part.shape[-1] for part in full)]).tolist()
+        added = full[0] if len(full) == 1 else np.empty((*shape, ends[-1]), np.int64)
+        for part, (begin, end) in zip(full, pairwise(ends), strict=True) if len(full) > 1 else ():
+            added[..., begin:end] = part
         if pairs is not None:
             pairs = np.broadcast_to(pairs, (*shape, *pairs.shape[-2:])).reshape(-1, *pairs.shape[-2:])
         if exist is not None:
@@ -314,18 +312,19 @@ class Arrays:
         pairs[:, b] = self.one
         return self.step(k, sorts, to, np.zeros(self.m, np.int64), self.at(ticks), self.none, pairs=pairs)
 
-    def backward(self, here: int, inner: int | None, front: Whole) -> Whole:
-        """The time of shares in BP: by spread of FP, state of BP, spread and share."""
-        own, found = self.spreads, list[Whole]()
+    def backward(self, here: int, inner: int | None, front: Whole) -> tuple[Whole, Whole]:
+        """The time of shares in BP, a sum: by share, spread of FP and spread, and by share, state of BP and spread."""
+        own, first, second = self.spreads, list[Whole](), list[Whole]()
         for b in range(self.m):
             o = ("BP", here, b)
-            time = (self.compute(o)[own[:, b]] + self.itself(o, ("FP", here, b), b, front, own))[:, None]
-            if inner is not None and self.chain.split(inner):
-                time = time + self.itself(o, ("BP", inner, b), b, own, own)
-            elif inner is not None:
-                time = time + self.moved(o, ("BP", inner, -1))[:, own[:, b]]
-            found.append(time)
-        return np.stack(found, axis=-1)
+            first.append(self.compute(o)[own[:, b]] + self.itself(o, ("FP", here, b), b, front, own))
+            if inner is None:
+                second.append(np.zeros((1, len(own)), np.int64))
+            elif self.chain.split(inner):
+                second.append(self.itself(o, ("BP", inner, b), b, own, own))
+            else:
+                second.append(self.moved(o, ("BP", inner, -1))[:, own[:, b]])
+        return np.array(first), np.array(second)
 
     def gathered(self, fused: int, inner: int) -> Whole:
         """As :meth:`~.chain_costs.Costs.gathered`: by spread and place."""
@@ -343,10 +342,11 @@ class Arrays:
         return self.step(k, (RISING, PLACE), to, *parts, numbers=self.rising, chosen=True)
 
     def back(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
-        loads = self.loads(self.backward(here, after, self.fronts[RISING]))
-        longest = loads.max(axis=-1, keepdims=True)
-        to = np.broadcast_to(self.both(RISING), loads.shape[:-1])
-        return self.step(k, (RISING, SPREAD), to, longest, loads - longest, exist=self.exist)
+        first, second = self.backward(here, after, self.fronts[RISING])
+        added = np.zeros((first.shape[1], *second.shape[1:], 1 + self.n), np.int64)
+        deal(first, second, self.spreads, added)
+        to = np.broadcast_to(self.both(RISING), added.shape[:-1])
+        return self.step(k, (RISING, SPREAD), to, added, exist=self.exist)
 
     def both(self, front: str) -> Whole:
         """The number of the state with a spread of FP, the first axis, and one of BP, the last one."""
@@ -426,7 +426,8 @@ class Arrays:
         return self.step(k, (sort, sorts[1]), to, *parts, numbers=numbers, chosen=True)
 
     def back_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
-        time = self.backward(here, inner, self.fronts[sorts[0]])
+        first, second = self.backward(here, inner, self.fronts[sorts[0]])
+        time = np.moveaxis(first[:, :, None] + second[:, None], 0, -1)  # by spread of FP, state of BP, spread and share
         to = np.broadcast_to(self.both(sorts[0]), time.shape[:-1])
         exist = self.exist if inner is None else None
         loads, after = self.loads(time), (sorts[0], SPREAD)

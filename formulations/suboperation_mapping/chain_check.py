@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,10 +58,10 @@ def outlived(chain: Chain, bound: int, proof: Any) -> str | None:
 
 def fits(diagram: Diagram, bound: int) -> bool:
     """Whether no number that is made of a label, a cost and weights can leave 64 bits."""
-    costs = np.abs(diagram.moves.costs.astype(float)).sum(axis=1)
-    steps = pairwise(diagram.first_move.tolist())
-    most = [costs[np.unique(diagram.price[i:j])].max(initial=0.0) for i, j in steps]
-    return 2 * UNIT * max(sum(most), bound) < SMALL
+    moves = diagram.moves
+    most = np.zeros(diagram.last + 1)
+    np.maximum.at(most, moves.rows, np.abs(moves.costs.astype(float)).sum(axis=1))
+    return bool(2 * UNIT * max(most.sum(), bound) < SMALL)
 
 
 def left(diagram: Diagram, bound: int, proof: Any) -> str | None:
@@ -75,7 +74,7 @@ def left(diagram: Diagram, bound: int, proof: Any) -> str | None:
     for k, g in enumerate(grid):
         ready = [weights for first, weights in known if first <= k + 1]
         found = [outlasting(diagram, k, some, bound, ready) for some in together(diagram, k, labels)]
-        labels = np.concatenate(found)
+        labels = np.concatenate(found) if len(found) > 1 else found[0]
         if not len(labels):
             return None
         if chain.counted:
@@ -102,7 +101,9 @@ def outlasting(diagram: Diagram, k: int, labels: Whole, bound: int, ready: Seque
 
 def together(diagram: Diagram, k: int, labels: Whole) -> Iterator[Whole]:
     """Labels, as many at a time as have moves that fit in memory."""
-    *_, starts = diagram.steps[k]
+    starts = diagram.starts[k]
+    if len(labels) * int(starts[-1]) <= TOGETHER:
+        return iter((labels,))
     many = max(1, TOGETHER // int(np.diff(starts).max(initial=1)))
     return (labels[i : i + many] for i in range(0, len(labels), many))
 

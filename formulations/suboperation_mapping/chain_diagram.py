@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.chain_arrays import Arrays
-from mapgap.formulations.suboperation_mapping.chain_kernels import Table, follow, mark, shortest, weigh
+from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, START, Arrays, Sorts
+from mapgap.formulations.suboperation_mapping.chain_kernels import Table, advance, follow, group, mark, shortest, weigh
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -21,10 +21,10 @@ from mapgap.solvers.highs import MatrixModel, Relaxation
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Small = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 Runs = list[list[int]]
 Choice = tuple[int, int, bool]  # a step, the number of a move, and whether it is the only one, or left out
-ODD = 0x61C8864680B583EB  #: its powers, modulo 2^64, sum up a row
 CLOSE = 2e-5  #: of weights: the part of the bound that better ones could add
 
 
@@ -58,35 +58,62 @@ class Weighing:
 
 
 class Diagram:
-    """The moves of a chain as arrays: ``(to, added, where those of each state begin)`` of every step."""
+    """The moves of a chain as arrays.
+
+    Attributes
+    ----------
+    moves : Table
+        All of them, the same ones of different steps each time.
+    first_move, offsets : (steps + 1,) int64
+        By step the first one of its moves, and of the states before it, in this table.
+    starts : list of (states + 1,) int64
+        By step where the moves of each state begin, from 0.
+    numbers : list of (moves,) int32
+        By step which one of its state a move is.
+    pairs : list of (moves, shares, starts) bool or None
+        By step whether a start is that of a share.
+    turning : list of bool
+        By step, whether moves of a state lead to different ones.
+    barred : dict of int to (moves,) bool
+        By step which moves are left out.
+    """
 
     def __init__(self, chain: Chain) -> None:
         self.chain, arrays = chain, Arrays(chain)
         self.last, self.places, self.shares = len(chain.steps), len(chain.places), len(chain.shares)
         self.few = chain.weighed  # weights of the tail
-        self.steps, self.numbers = list[tuple[Whole, Whole, Whole]](), list[Whole]()  # by move, which of its state
-        self.turning = list[bool]()  # by step, whether moves of a state lead to different ones
-        self.barred: dict[int, Flags] = {}  # by step, which moves are left out
-        self.pairs = list[Flags | None]()
-        here, states = np.ones(1, np.bool_), [1]  # which states can be reached
-        self.twins, known = list[int](), dict[Any, int]()  # by step, the first one with the same moves and states
-        for k, step in enumerate(arrays.steps()):
-            states.append(arrays.count(step.sorts))
-            twin = known.setdefault((id(step), here.tobytes()), k)
-            self.twins.append(twin)
+        self.starts, self.numbers, self.pairs = list[Whole](), list[Small](), list[Flags | None]()
+        self.turning, self.barred = list[bool](), dict[int, Flags]()
+        self.tail: dict[int, Whole] = {}  # by step of it what moves add, numbers without weights, too
+        lead, costs, known = list[Small](), list[tuple[Whole, Whole]](), dict[Any, int]()
+        after = list[tuple[int, Sorts, str]]()  # states after a step, how many and which
+        here, states, sorts, kept = np.ones(1, np.bool_), [1], START, NOTHING  # ``here`` are states that can be reached
+        for k in range(self.last):
+            twin = known.setdefault((chain.twin(k), sorts, kept, here.tobytes()), k)
             if twin == k:
-                kept = np.repeat(here, step.each) & (True if step.exist is None else step.exist)
-                count = kept.reshape(-1, step.each).sum(axis=1)
-                self.steps.append((step.to[kept], step.added[kept], np.append(0, np.cumsum(count))))
-                self.numbers.append(np.tile(step.numbers, len(here))[kept])
-                self.pairs.append(None if step.pairs is None else step.pairs[kept])
+                step = arrays.made(k, sorts, kept)
+                those = np.repeat(here, step.each) & (True if step.exist is None else step.exist)
+                added = step.added[those]
+                if chain.inner(k):
+                    self.tail[k] = added
+                cost = arrays.cost(k, added) if k != chain.fold else np.zeros((len(added), 1), int)
+                costs.append(different(cost))
+                lead.append(step.to[those].astype(np.int32))
+                self.starts.append(np.append(0, np.cumsum(those.reshape(-1, step.each).sum(axis=1))))
+                self.numbers.append(np.tile(step.numbers.astype(np.int32), len(here))[those])
+                self.pairs.append(None if step.pairs is None else step.pairs[those])
                 self.turning.append(step.turns)
+                after.append((arrays.count(step.sorts), *arrays.after(step)))
             else:
-                every: tuple[list[Any], ...] = self.steps, self.numbers, self.pairs, self.turning
-                for those in every:
-                    those.append(those[twin])
-            here = np.zeros(states[-1], np.bool_)
-            here[self.steps[-1][0]] = True
+                every: tuple[list[Any], ...] = lead, costs, self.starts, self.numbers, self.pairs, self.turning, after
+                for each in every:
+                    each.append(each[twin])
+                if twin in self.tail:
+                    self.tail[k] = self.tail[twin]
+            count, sorts, kept = after[k]
+            states.append(count)
+            here = np.zeros(count, np.bool_)
+            here[lead[k]] = True
         inside = range(self.last + 1) if chain.fold is None else range(chain.fold + 1, self.last + 1)
         layers = [k for k in inside if k == inside[0] or (k < self.last and self.spreads(k))]
         self.turns = layers if chain.fold is not None else []  # where weights may rise
@@ -97,39 +124,36 @@ class Diagram:
         shared = [np.array(first), *(self.shares + like + n * self.places for n in blocks)]
         shared += [self.few + like + n * self.places for n in range(len(self.turns))]
         self.shared = np.concatenate(shared)  # by weight, which one it is: those of alike ones, where these are counted
-        self.first_move = np.cumsum([0, *(len(to) for to, *_ in self.steps)])
+        self.first_move = np.cumsum([0, *map(len, lead)])
         self.offsets = np.cumsum([0, *states])
-        self.moves = self.joined(arrays)
+        self.moves = self.joined(lead, costs)
         self.price = self.moves.price.copy()  # of all moves
 
-    def joined(self, arrays: Arrays) -> Table:
+    def joined(self, lead: list[Small], costs: list[tuple[Whole, Whole]]) -> Table:
         """The moves of all steps together."""
-        which, costs, rows, known, first = list[Whole](), list[Whole](), list[Whole](), 0, dict[int, Any]()
-        for k, (_, added, _) in enumerate(self.steps):
-            if self.twins[k] == k:
-                cost = arrays.cost(k, added) if k != self.chain.fold else np.zeros((len(added), 1), int)
-                first[k] = different(cost)
-            found, here = first[self.twins[k]]
-            which.append(here + known)
-            costs.append(found)
-            rows.append(np.full(len(found), k + 1))
-            known += len(found)
-        width = max(found.shape[1] for found in costs)
-        padded = [np.pad(found, ((0, 0), (0, width - found.shape[1]))) for found in costs]
-        begins = [begin + starts[:-1] for begin, (*_, starts) in zip(self.first_move, self.steps, strict=False)]
-        to = [begin + to for begin, (to, *_) in zip(self.offsets[1:], self.steps, strict=False)]
+        width, counts = max(rows.shape[1] for rows, _ in costs), [len(rows) for rows, _ in costs]
+        known = np.cumsum([0, *counts]).astype(np.int32)
+        begins = [begin + starts[:-1] for begin, starts in zip(self.first_move, self.starts, strict=False)]
         return Table(
             np.append(np.concatenate(begins), self.first_move[-1]),
-            np.concatenate(to).astype(np.int32),
-            np.concatenate(which).astype(np.int32),
-            np.concatenate(padded),
-            np.concatenate(rows),
+            np.concatenate([to + np.int32(begin) for begin, to in zip(self.offsets[1:], lead, strict=False)]),
+            np.concatenate([which + begin for begin, (_, which) in zip(known, costs, strict=False)]),
+            np.concatenate([np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) for rows, _ in costs]),
+            np.repeat(np.arange(1, self.last + 1), counts),
         )
 
     def cost(self, k: int, moves: Whole) -> Whole:
         """What some moves of a step add to the numbers that have weights; the fused one adds nothing."""
         found: Whole = self.moves.costs[self.price[self.first_move[k] + moves]]
         return found
+
+    def to(self, k: int, moves: Whole) -> Whole:
+        """The states after some moves of a step."""
+        return self.moves.to[self.first_move[k] + moves] - self.offsets[k + 1]
+
+    def adds(self, k: int, moves: Whole) -> Whole:
+        """What some moves of a step add to a label."""
+        return self.tail[k][moves] if k in self.tail else self.cost(k, moves)[:, : 1 + self.places]
 
     def narrow(self, choices: Iterable[Choice]) -> None:
         """Leave out the moves that some choices exclude, and no others."""
@@ -240,7 +264,7 @@ class Diagram:
 
     def ways(self, k: int, labels: Whole) -> tuple[Whole, Whole]:
         """All moves of all labels: which label, and which move."""
-        _, _, starts = self.steps[k]
+        starts = self.starts[k]
         count = starts[labels[:, 0] + 1] - starts[labels[:, 0]]
         rows = np.repeat(np.arange(len(labels)), count)
         which = np.arange(len(rows)) + np.repeat(starts[labels[:, 0]] - np.cumsum(count) + count, count)
@@ -250,22 +274,27 @@ class Diagram:
         return rows, which
 
     def after(self, k: int, labels: Whole) -> Whole:
-        """What all moves of all labels lead to."""
-        to, added, _ = self.steps[k]
+        """What all moves of all labels lead to, in the order of :meth:`ways`."""
+        if k not in self.tail and k != self.chain.fold:
+            starts, states = self.starts[k], labels[:, 0]
+            new = np.empty(((starts[states + 1] - starts[states]).sum(), labels.shape[1]), np.int64)
+            count = advance(labels, starts, self.first_move[k], self.offsets[k + 1], self.moves, new)
+            return new[:count]
         rows, which = self.ways(k, labels)
+        to = self.to(k, which)
         if k == self.chain.fold:
             labels = labels[rows]
             longest = labels[:, 1 : 1 + self.shares].max(axis=1)
             work = np.maximum(0, self.busy(labels) - longest[:, None])
-            return np.column_stack([to[which], longest, work]).astype(np.int64)
-        new = np.maximum(0, labels[rows, 1:] + added[which])
+            return np.column_stack([to, longest, work])
+        new = np.maximum(0, labels[rows, 1:] + self.tail[k][which])
         pairs = self.pairs[k]
         if pairs is not None:
             since = np.where(pairs[which], labels[rows, 1 : 1 + self.shares, None], NEVER).min(axis=1)
             new[:, -self.places :] = np.minimum(new[:, -self.places :], since)
         if self.chain.waits:
             self.wait(new)
-        return np.column_stack([to[which], new]).astype(np.int64)
+        return np.column_stack([to, new])
 
     def wait(self, new: Whole) -> None:
         """As :func:`~.chain_after.waited`."""
@@ -314,16 +343,14 @@ class Diagram:
 
 def different(rows: Whole) -> tuple[Whole, Whole]:
     """The rows that differ, and which of them each row is."""
-    sums = rows @ np.cumprod(np.full(rows.shape[1], ODD))
-    _, first, which = np.unique(sums, return_index=True, return_inverse=True)
-    found = rows[first]
-    if not np.array_equal(found[which], rows):  # some have the same sum
-        found, which = np.unique(rows, axis=0, return_inverse=True)
-    return found, which
+    slots = np.full(2 << len(rows).bit_length(), -1, np.int32)
+    first, which = np.empty((2, len(rows)), np.int32)
+    count = group(np.ascontiguousarray(rows), slots, first, which)
+    return rows[first[:count]], which
 
 
 def undominated(labels: Whole) -> Whole:
-    return labels[kept_of(labels)]
+    return labels[kept_of(labels)] if len(labels) > 1 else labels
 
 
 def kept_of(labels: Whole) -> Whole:

@@ -12,6 +12,8 @@ from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 
 Whole = NDArray[np.int64]
 Small = Annotated[NDArray[np.int32], "i4[::1]"]
+LANES = 32  #: labels that are compared at a time
+ODD = 0x61C8864680B583EB  #: spreads the sums of rows over all numbers of 64 bits
 
 
 class Table(NamedTuple):
@@ -73,24 +75,110 @@ def follow(moves: Table, prices: Whole, rest: Whole, path: Whole) -> None:
         state = moves.to[path[k]]
 
 
+@kernel("void(i8[:,:,::1],i8[:,:,::1],i8[:,::1],i8[:,:,:,::1])")
+def deal(first: NDArray[np.int64], second: NDArray[np.int64], spreads: Whole, added: NDArray[np.int64]) -> None:
+    """Fill in what BP adds, zeros so far: the longest load of an accelerator, and by how much others are shorter.
+
+    A share takes the sum of ``first``, by share, spread of FP and own spread, and ``second``, by share, state of BP and
+    own spread.
+    """
+    shares, fronts, many = first.shape
+    for i in range(fronts):
+        for j in range(second.shape[1]):
+            for own in range(many):
+                here = added[i, j, own]
+                for b in range(shares):
+                    here[1 + spreads[own, b]] += first[b, i, own] + second[b, j, own]
+                for a in range(1, len(here)):
+                    here[0] = max(here[0], here[a])
+                for a in range(1, len(here)):
+                    here[a] -= here[0]
+
+
+@kernel("i8(i8[:,::1],i4[::1],i4[::1],i4[::1])")
+def group(rows: Whole, slots: Small, first: Small, which: Small) -> int:
+    """Number different rows as they come; how many there are.
+
+    ``slots`` are -1, more than there are rows, by a power of 2; ``first`` gets a row of each number, ``which`` the
+    number of each row.
+    """
+    count, mask = 0, len(slots) - 1
+    for i in range(len(rows)):
+        code = np.int64(0)
+        for j in range(rows.shape[1]):
+            code = (code ^ rows[i, j]) * ODD
+            code ^= code >> 29
+        slot = code & mask
+        while True:
+            known = slots[slot]
+            if known < 0:
+                slots[slot] = which[i] = count
+                first[count] = i
+                count += 1
+                break
+            equal = True
+            for j in range(rows.shape[1]):
+                if rows[first[known], j] != rows[i, j]:
+                    equal = False
+                    break
+            if equal:
+                which[i] = known
+                break
+            slot = (slot + 1) & mask
+    return count
+
+
+@kernel("i8(i8[:,::1],i8[::1],i8,i8,Table,i8[:,::1])", Table, makes_arrays=False)
+def advance(labels: Whole, starts: Whole, first: int, offset: int, moves: Table, new: Whole) -> int:
+    """Labels ``(state, numbers …)`` after all moves of a step that are not left out; how many there are.
+
+    ``starts`` are by state, from the ``first`` move of the step on; states after it are numbered from ``offset`` on.
+    """
+    count = 0
+    for i in range(len(labels)):
+        state = labels[i, 0]
+        for move in range(first + starts[state], first + starts[state + 1]):
+            price = moves.price[move]
+            if price < len(moves.rows):
+                new[count, 0] = moves.to[move] - offset
+                for j in range(1, labels.shape[1]):
+                    new[count, j] = max(0, labels[i, j] + moves.costs[price, j - 1])
+                count += 1
+    return count
+
+
 @kernel("void(i8[:,::1],b1[::1])")
 def mark(labels: Whole, kept: NDArray[np.bool_]) -> None:
-    """Rows of ``(state, numbers …)``, sorted, that no other one of the state dominates."""
-    first = 0
+    """Rows of ``(state, numbers …)``, sorted, that no other one of the state dominates.
+
+    A row is compared with ``LANES`` others at a time, without a branch; the first numbers of these are no larger.
+    """
+    numbers = labels.shape[1] - 2
+    known = np.full((len(labels) // LANES + 1, numbers, LANES), NEVER)
+    less = np.empty(LANES, np.int64)
+    count = 0
     for i in range(len(labels)):
-        if labels[i, 0] != labels[first, 0]:
-            first = i
+        if i == 0 or labels[i, 0] != labels[i - 1, 0]:
+            known[: count // LANES + 1] = NEVER + NEVER
+            count = 0
         kept[i] = True
-        for j in range(first, i):
-            if kept[j]:
-                less = True
-                for m in range(1, labels.shape[1]):
-                    if labels[j, m] > labels[i, m]:
-                        less = False
-                        break
-                if less:
-                    kept[i] = False
+        for n in range(count // LANES + 1):
+            less[:] = 1
+            some = 1
+            for m in range(numbers):
+                some = 0
+                for j in range(LANES):
+                    less[j] &= known[n, m, j] <= labels[i, 2 + m]
+                    some |= less[j]
+                if not some:
                     break
+            if some:
+                kept[i] = False
+                break
+        if kept[i]:
+            for m in range(numbers):
+                known[count // LANES, m, count % LANES] = labels[i, 2 + m]
+            count += 1
 
 
 @kernel("void(i8[:,::1],i8,i8,b1,b1[::1])")

@@ -56,7 +56,7 @@ def planned(diagram: Diagram, chosen: list[int], lowered: Lowered) -> Mapped:
 def moves(diagram: Diagram, weighing: Weighing, params: Params, budget: Budget) -> list[int]:
     """The move of every step, of the label that ends first; none if time runs out."""
     labels, back, every = diagram.root(), list[tuple[Whole, Whole]](), [weighing, *alone(diagram, weighing)]
-    width = max(1, min(params.beam, MOST // max(len(to) for to, *_ in diagram.steps)))
+    width = max(1, min(params.beam, MOST // int(np.diff(diagram.first_move).max())))
     for k in range(diagram.last):
         if budget.exhausted:
             return []

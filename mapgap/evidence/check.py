@@ -97,9 +97,12 @@ class Program:
 
     def at_most(self, terms: Iterable[tuple[int, int]], bound: int) -> int:
         """Add ``sum of coefficient * variable <= bound`` for pairs ``(variable, coefficient)``; the row's number."""
-        row: Terms = {}
-        for j, a in terms:
-            row[j] = row.get(j, 0) + a
+        listed = [*terms]
+        row = dict(listed)
+        if len(row) < len(listed):  # a variable comes twice
+            row = dict.fromkeys(row, 0)
+            for j, a in listed:
+                row[j] += a
         self.rows.append(({j: a for j, a in row.items() if a}, bound))
         return len(self.rows) - 1
 

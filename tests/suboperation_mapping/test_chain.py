@@ -13,8 +13,8 @@ from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
-from mapgap.formulations.suboperation_mapping.chain_arrays import FRONT, NOTHING, PLACE, PLACES, RISING, SPREAD, Arrays
-from mapgap.formulations.suboperation_mapping.chain_diagram import ODD, Diagram, different
+from mapgap.formulations.suboperation_mapping.chain_arrays import FRONT, NOTHING, PLACE, PLACES, RISING, SPREAD, START, Arrays
+from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, different
 from mapgap.formulations.suboperation_mapping.chain_kernels import thin
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
@@ -271,19 +271,23 @@ def same_moves(chain):
     pairs, fronts = list(product(chain.places, repeat=2)), {k: [*map(tuple, v)] for k, v in arrays.fronts.items()}
     known = {NOTHING: [None], PLACE: list(chain.places), SPREAD: chain.spreads, PLACES: pairs, **fronts}
     assert {*fronts[RISING]} <= {*fronts[FRONT]} <= {*chain.spreads}
-    for k, step in enumerate(arrays.steps()):
+    sorts, kept = START, NOTHING
+    for k in range(diagram.last):
+        step = arrays.made(k, sorts, kept)
+        sorts, kept = arrays.after(step)
         after = list(product(*(known[sort] for sort in step.sorts)))
         reached = {*chain.states()[k]}
         moves = [move for state in here if state in reached for move in chain.moves(k, state)]
-        to, added, starts = diagram.steps[k]
-        assert [after[i] for i in to] == [move[0] for move in moves]
-        assert added.tolist() == [list(move[1]) for move in moves]
+        every = np.arange(len(moves))
+        assert [after[i] for i in diagram.to(k, every)] == [move[0] for move in moves]
+        assert diagram.first_move[k + 1] - diagram.first_move[k] == len(moves)
+        assert k == chain.fold or diagram.adds(k, every).tolist() == [list(move[1]) for move in moves]
         costs = [list(chain.cost(k, move[1])) if k != chain.fold else [] for move in moves]
-        found = diagram.cost(k, np.arange(len(moves))).tolist()
+        found = diagram.cost(k, every).tolist()
         assert found == [cost + [0] * (len(row) - len(cost)) for row, cost in zip(found, costs, strict=True)]
         begun = np.argwhere(np.zeros((1, 1, 1)) if diagram.pairs[k] is None else diagram.pairs[k]).tolist()
         assert begun == sorted([j, b, a] for j, move in enumerate(moves) for b, a in move[2])
-        assert np.diff(starts).tolist() == [len(chain.moves(k, state)) if state in reached else 0 for state in here]
+        assert np.diff(diagram.starts[k]).tolist() == [len(chain.moves(k, state)) if state in reached else 0 for state in here]
         numbers = [chain.numbers[chain.twin(k), state] for state in here if state in reached]
         assert diagram.numbers[k].tolist() == [j for those in numbers for j in those]
         here = after
@@ -586,11 +590,15 @@ def test_a_tree_has_a_leaf_for_either_half():
         assert outlived(chain, whole, wrong) is not None
 
 
-def test_rows_that_differ_are_found_even_where_their_sums_do_not():
-    rows = np.array([[5, 7], [5 + ODD, 6], [5, 7], [1, 2]])  # ODD^2 more, and ODD^2 less
-    found, which = different(rows)
-    assert found[which].tolist() == rows.tolist()
-    assert len(found) == 3
+@pytest.mark.parametrize("seed", seeds(6, 200))
+def test_rows_that_differ_are_numbered_as_they_come(seed):
+    rng = random.Random(seed)
+    most, width = rng.choice([1, 20, 2**40]), rng.randint(1, 4)
+    rows = [tuple(rng.randint(-most, most) for _ in range(width)) for _ in range(rng.randint(1, 400))]
+    rows += rng.choices(rows, k=rng.randint(0, 100))
+    found, which = different(np.array(rows))
+    assert [*map(tuple, found.tolist())] == [*dict.fromkeys(rows)]
+    assert [*map(tuple, found[which].tolist())] == rows
 
 
 @pytest.mark.parametrize("seed", seeds(10, 200))

@@ -20,6 +20,9 @@ class Moves(Choices):
         self.known: dict[Any, list[Move]] = {}
         self.numbers: dict[Any, list[int]] = {}  # of those moves
         self.first, self.numbered = dict[int, int](), dict[str, int]()
+        facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in self.layers]
+        self.kinds = [facts.index(own) for own in facts]  # by layer the first one with the same numbers
+        self.named_by = [[o for o in self.operations if o[1] == i] for i in range(len(self.layers))]
         self.waits = self.fold is None  # shares wait for each other: a label has F, of all and of each
         times = len(self.shares) + len(self.places)
         # How many numbers of a label of the tail have weights.
@@ -75,9 +78,9 @@ class Moves(Choices):
         """The first step with the same moves: that of other layers with the same numbers."""
         if k not in self.first:
             step = self.steps[k]
-            layers = [self.layers[i] for i in step.args[1:] if i is not None]
-            facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in layers]
-            those = [o for i in step.args[1:] for o in self.operations if o[1] == i]
+            layers = [i for i in step.args[1:] if i is not None]
+            facts = [self.kinds[i] for i in layers]
+            those = [o for i in layers for o in self.named_by[i]]
             sizes = [self.sizes.get((o, p)) for o in those for p in those]
             told = k == self.first_fused, [i is None for i in step.args], step.keywords, *self.told(k)
             found = repr((step.func.__name__, told, facts, sizes))
