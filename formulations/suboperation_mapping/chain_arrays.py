@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -32,7 +31,7 @@ START: Sorts = (NOTHING, NOTHING)
 
 
 class Step(NamedTuple):
-    """The moves of a step, state by state.
+    """The moves of a step, by state that can be reached.
 
     Attributes
     ----------
@@ -87,17 +86,19 @@ class Arrays:
         """The sorts of states after a step, and that of what is remembered."""
         return step.sorts[: len(START)], step.sorts[-1] if len(self.chain.origin) > len(START) else NOTHING
 
-    def made(self, k: int, sorts: Sorts, kept: str) -> Step:
-        """A step after states of these sorts, and of what is remembered."""
-        step = self.chain.steps[k]
+    def made(self, k: int, sorts: Sorts, kept: str, here: Flags) -> Step:
+        """A step after states of these sorts, and of what is remembered; ``here`` are those that can be reached."""
+        step, remembers = self.chain.steps[k], len(self.chain.origin) > len(START)
+        of_both = here.reshape(-1, self.size[kept] if remembers else 1)
+        self.here = np.flatnonzero(of_both.any(axis=1))
         make: Callable[..., Step] = getattr(self, step.func.__name__)
         one = make(k, sorts, *step.args[1:], **step.keywords)
         if k == self.chain.first_fused:  # moves have the place of FP first
             first = np.isin(np.arange(self.n), self.chain.firsts)
             one = one._replace(exist=np.resize(np.repeat(first, one.each // self.n), one.to.size))
-        return self.remembering(k, one, kept) if len(self.chain.origin) > len(START) else one
+        return self.remembering(k, one, kept, of_both[self.here]) if remembers else one
 
-    def remembering(self, k: int, step: Step, kept: str) -> Step:
+    def remembering(self, k: int, step: Step, kept: str, here: Flags) -> Step:
         """With an axis for what is remembered, as :meth:`~.chain_shortcuts.Shortcuts.remembering`."""
         to: Whole = step.to.reshape(-1, 1, step.each)
         many, after = self.size[kept], kept
@@ -110,11 +111,12 @@ class Arrays:
         elif after != NOTHING:
             to = to * many + np.arange(many)[:, None]
         shape = len(to), many, step.each
-        added = np.broadcast_to(added, (*shape, added.shape[-1])).reshape(np.prod(shape), -1)
+        added = np.broadcast_to(added, (*shape, added.shape[-1]))[here]
+        added = added.reshape(np.prod(added.shape[:-1]), -1)
         exist = step.exist
         if exist is not None:
-            exist = np.broadcast_to(exist.reshape(len(to), 1, -1), shape).reshape(-1)
-        to = np.broadcast_to(to, shape).reshape(-1)
+            exist = np.broadcast_to(exist.reshape(len(to), 1, -1), shape)[here].reshape(-1)
+        to = np.broadcast_to(to, shape)[here].reshape(-1)
         return step._replace(sorts=(*step.sorts, after), to=to, added=added, exist=exist)
 
     def longer(self, k: int, to: Whole) -> Whole:
@@ -252,20 +254,22 @@ class Arrays:
         shape = to.shape
         if self.chain.counted:
             to = self.number(sorts, chosen)[to]
-        full = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
+        i, j = np.divmod(self.here, shape[1])  # both parts of a state
+
+        def reached(part: NDArray[Any], *width: int) -> NDArray[Any]:
+            found: NDArray[Any] = np.broadcast_to(part, (*shape, *width))[i, j]
+            return found
+
+        full = [reached(part, part.shape[-1]) for part in parts]
+        pairs = None if pairs is None else reached(pairs, *pairs.shape[-2:])
         if self.chain.waits and self.chain.inner(k):
             full = self.waiting(full, pairs)
-        ends = np.cumsum([0, *(part.shape[-1] for part in full)]).tolist()
-        added = full[0] if len(full) == 1 else np.empty((*shape, ends[-1]), np.int64)
-        for part, (begin, end) in zip(full, pairwise(ends), strict=True) if len(full) > 1 else ():
-            added[..., begin:end] = part
-        if pairs is not None:
-            pairs = np.broadcast_to(pairs, (*shape, *pairs.shape[-2:])).reshape(-1, *pairs.shape[-2:])
-        if exist is not None:
-            exist = np.broadcast_to(exist, shape).reshape(-1)
-        numbers = np.arange(shape[-1]) if numbers is None else numbers
-        to = to.reshape(-1).astype(np.int64)
-        return Step(sorts, shape[-1], to, added.reshape(to.size, -1), pairs, numbers, exist)
+        added = np.concatenate(full, axis=-1) if full else np.zeros((len(i), shape[2], 0), np.int64)
+        added = np.ascontiguousarray(added).reshape(len(i) * shape[2], -1)
+        pairs = None if pairs is None else pairs.reshape(-1, *pairs.shape[-2:])
+        exist = None if exist is None else reached(exist).reshape(-1)
+        numbers = np.arange(shape[2]) if numbers is None else numbers
+        return Step(sorts, shape[2], reached(to).reshape(-1), added, pairs, numbers, exist)
 
     def waiting(self, parts: list[Whole], pairs: Flags | None) -> list[Whole]:
         """As :meth:`~.chain_moves.Moves.waiting`."""

@@ -50,17 +50,16 @@ def outlived(chain: Chain, bound: int, proof: Any) -> str | None:
                 return "expected the numbers of a step and of a move"
             waiting += [(*here, (step, number, yes)) for yes in (False, True)]
             continue
-        diagram.narrow(choice for choice in here if 0 <= choice[0] < diagram.last)  # there are no other steps
+        diagram.narrow(here)
         if reason := left(diagram, bound, part):
             return reason
     return "a leaf is missing" if waiting else None
 
 
 def fits(diagram: Diagram, bound: int) -> bool:
-    """Whether no number that is made of a label, a cost and weights can leave 64 bits."""
-    moves = diagram.moves
-    most = np.zeros(diagram.last + 1)
-    np.maximum.at(most, moves.rows, np.abs(moves.costs.astype(float)).sum(axis=1))
+    """Whether no sum of weighted numbers can leave 64 bits; those of a chain alone are below the start of nothing."""
+    steps = np.flatnonzero(np.diff(diagram.moves.rows, prepend=0))
+    most = np.maximum.reduceat(np.abs(diagram.moves.costs), steps).astype(float)
     return bool(2 * UNIT * max(most.sum(), bound) < SMALL)
 
 
@@ -106,4 +105,3 @@ def together(diagram: Diagram, k: int, labels: Whole) -> Iterator[Whole]:
         return iter((labels,))
     many = max(1, TOGETHER // int(np.diff(starts).max(initial=1)))
     return (labels[i : i + many] for i in range(0, len(labels), many))
-

@@ -85,29 +85,31 @@ class Diagram:
         self.starts, self.numbers, self.pairs = list[Whole](), list[Small](), list[Flags | None]()
         self.turning, self.barred = list[bool](), dict[int, Flags]()
         self.tail: dict[int, Whole] = {}  # by step of it what moves add, numbers without weights, too
-        lead, costs, known = list[Small](), list[tuple[Whole, Whole]](), dict[Any, int]()
+        lead, costs, known = list[Small](), list[tuple[Whole, Small]](), dict[Any, int]()
         after = list[tuple[int, Sorts, str]]()  # states after a step, how many and which
         here, states, sorts, kept = np.ones(1, np.bool_), [1], START, NOTHING  # ``here`` are states that can be reached
         for k in range(self.last):
             twin = known.setdefault((chain.twin(k), sorts, kept, here.tobytes()), k)
             if twin == k:
-                step = arrays.made(k, sorts, kept)
-                those = np.repeat(here, step.each) & (True if step.exist is None else step.exist)
+                step = arrays.made(k, sorts, kept, here)
+                those = slice(None) if step.exist is None else step.exist
                 added = step.added[those]
                 if chain.inner(k):
                     self.tail[k] = added
                 cost = arrays.cost(k, added) if k != chain.fold else np.zeros((len(added), 1), int)
                 costs.append(different(cost))
                 lead.append(step.to[those].astype(np.int32))
-                self.starts.append(np.append(0, np.cumsum(those.reshape(-1, step.each).sum(axis=1))))
-                self.numbers.append(np.tile(step.numbers.astype(np.int32), len(here))[those])
+                counts = np.zeros(len(here), np.int64)
+                counts[here] = step.each if step.exist is None else step.exist.reshape(-1, step.each).sum(axis=1)
+                self.starts.append(np.append(0, np.cumsum(counts)))
+                self.numbers.append(np.tile(step.numbers.astype(np.int32), len(step.to) // step.each)[those])
                 self.pairs.append(None if step.pairs is None else step.pairs[those])
                 self.turning.append(step.turns)
                 after.append((arrays.count(step.sorts), *arrays.after(step)))
             else:
                 every: tuple[list[Any], ...] = lead, costs, self.starts, self.numbers, self.pairs, self.turning, after
-                for each in every:
-                    each.append(each[twin])
+                for by_step in every:
+                    by_step.append(by_step[twin])
                 if twin in self.tail:
                     self.tail[k] = self.tail[twin]
             count, sorts, kept = after[k]
@@ -129,7 +131,7 @@ class Diagram:
         self.moves = self.joined(lead, costs)
         self.price = self.moves.price.copy()  # of all moves
 
-    def joined(self, lead: list[Small], costs: list[tuple[Whole, Whole]]) -> Table:
+    def joined(self, lead: list[Small], costs: list[tuple[Whole, Small]]) -> Table:
         """The moves of all steps together."""
         width, counts = max(rows.shape[1] for rows, _ in costs), [len(rows) for rows, _ in costs]
         known = np.cumsum([0, *counts]).astype(np.int32)
@@ -149,7 +151,8 @@ class Diagram:
 
     def to(self, k: int, moves: Whole) -> Whole:
         """The states after some moves of a step."""
-        return self.moves.to[self.first_move[k] + moves] - self.offsets[k + 1]
+        found: Whole = self.moves.to[self.first_move[k] + moves] - self.offsets[k + 1]
+        return found
 
     def adds(self, k: int, moves: Whole) -> Whole:
         """What some moves of a step add to a label."""
@@ -161,7 +164,7 @@ class Diagram:
         for choice in choices:
             chain = chain.narrowed(*choice)
         for k, chosen in chain.chosen.items():
-            for number, yes in chosen:
+            for number, yes in chosen if 0 <= k < self.last else ():  # a proof may name others, which do not exist
                 self.barred[k] = self.barred.get(k, False) | ((self.numbers[k] == number) != yes)
         self.moves.price[:] = self.price
         for k, barred in self.barred.items():
@@ -275,7 +278,7 @@ class Diagram:
 
     def after(self, k: int, labels: Whole) -> Whole:
         """What all moves of all labels lead to, in the order of :meth:`ways`."""
-        if k not in self.tail and k != self.chain.fold:
+        if k not in self.tail:
             starts, states = self.starts[k], labels[:, 0]
             new = np.empty(((starts[states + 1] - starts[states]).sum(), labels.shape[1]), np.int64)
             count = advance(labels, starts, self.first_move[k], self.offsets[k + 1], self.moves, new)
@@ -341,7 +344,7 @@ class Diagram:
         return weighing.value(k, labels[:, 0], self.weighed(k, labels))
 
 
-def different(rows: Whole) -> tuple[Whole, Whole]:
+def different(rows: Whole) -> tuple[Whole, Small]:
     """The rows that differ, and which of them each row is."""
     slots = np.full(2 << len(rows).bit_length(), -1, np.int32)
     first, which = np.empty((2, len(rows)), np.int32)

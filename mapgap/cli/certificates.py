@@ -116,7 +116,9 @@ def verify(
     ] = None,
     ledger: flags.Ledger = None,
     expand: Annotated[bool, option("Compare with the library's instances, expanded anew.", "--expand")] = False,
-    pure: Annotated[bool, option("By the standard library alone, as check.py does: takes many times as long.", "--pure")] = False,
+    pure: Annotated[
+        bool, option("By the standard library alone, as check.py does: takes many times as long.", "--pure")
+    ] = False,
     as_json: flags.Json = False,
 ) -> int:
     """Check certificates and show what they are worth."""

@@ -27,10 +27,10 @@ PER_INSTANCE = 10
 FAMILIES = ("realistic", "tiny")
 
 
-def accepted(certificate: Certificate) -> bool:
+def accepted(certificate: Certificate, writer: Any = None) -> bool:
     """Does the checker believe it?"""
     try:
-        check.check(certificate)
+        check.check(certificate, writer=writer)
     except check.Refused:
         return False
     return True
@@ -230,6 +230,9 @@ def mutated(problem: str, seed: int) -> tuple[Counter[str], list[str]]:
         verdict = judged(changed)
         counts[f"{kind}/tried"] += 1
         counts[f"{kind}/{verdict}"] += 1
+        compiled = registry.library(problem).compiled_writer()
+        if compiled is not None and accepted(changed, compiled) != (verdict != "refused"):
+            found.append(f"{problem} {seed}: {kind}: the compiled writer differs: {json.dumps(changed)[:2000]}")
         if verdict == "wrong":
             found.append(f"{problem} {seed}: {kind}: {json.dumps(changed)[:2000]}")
     return counts, found

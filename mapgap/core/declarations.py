@@ -269,8 +269,8 @@ class Library:
         at most the goal. ``start`` is a bound and its proof, if there is one: then it is no less, and the proof another
         one, from which the next search has less to do; ``None`` if there is none.
     compiled : str or object, optional
-        What :func:`mapgap.evidence.check.check` takes in the place of the problem's writer of certificates: its verdicts
-        are the same, sooner, and more has to be believed.
+        What :func:`mapgap.evidence.check.check` takes in the place of the problem's writer of certificates: its
+        verdicts are the same, sooner, and more has to be believed.
     carrying : str or callable, optional
         ``f(plan, source, target)`` yields plans of the target that are made from one of the source. Nothing is claimed
         of them: they may break rules, and are evaluated.

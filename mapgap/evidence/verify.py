@@ -1,10 +1,10 @@
 """Check certificate files against the ledger: does every bound that it calls checked hold, and does its plan attain it?
 
-No solver takes part: :mod:`mapgap.evidence.check` follows the proof, the evaluator of the problem prices the plan on the
-instance that the file holds, and the content hash of that instance is the ledger's. Where a problem has a compiled
-writer that one is believed, unless ``pure`` asks for the standard library alone; certificates are only made, and the
-ledger only calls a bound checked, when that has followed the proof. ``expand`` builds the library's instance as well
-and compares it (the expansion of some problems uses NumPy).
+No solver takes part: :mod:`mapgap.evidence.check` follows the proof, the evaluator of the problem prices the plan on
+the instance that the file holds, and the content hash of that instance is the ledger's. Where a problem has a compiled
+writer that one is believed, unless ``pure`` asks for the standard library alone; a certificate is only written, and its
+bound only called checked in the ledger, when that has followed the proof. ``expand`` builds the library's instance as
+well and compares it (the expansion of some problems uses NumPy).
 """
 
 from __future__ import annotations

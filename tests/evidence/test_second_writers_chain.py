@@ -15,6 +15,7 @@ from certificates import damaged, layer_of, network, with_equal_accelerators
 from mapgap.contract.seeds import fresh, seeds, some
 from mapgap.core import Budget, Status
 from mapgap.evidence.check import Program, Refused, check
+from mapgap.formulations.suboperation_mapping import chain_check
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.cpsat import RatioModel
@@ -103,8 +104,12 @@ def accepts(checker, proof):
 
 
 def verdict(data, ratio, bound, proof, kind=CHAIN, most=(), out=(), wide=False):
-    """That of both; that of the first one if the proof is damaged or too bold, and so too *wide* for the second."""
+    """That of both; that of the first one if the proof is damaged or too bold, and so too *wide* for the second.
+
+    Compiled loops say the same.
+    """
     one = accepts(lambda part: outlived(Chain(data, ratio, kind, most, out), bound, part), proof)
+    assert accepts(lambda part: chain_check.outlived(Chain(data, ratio, kind, most, out), bound, part), proof) == one
     try:
         other = accepts(partial(SECOND.outlived, data, ratio, bound, kind=kind.strip(), most=most, absent=out), proof)
     except SECOND.TooWide:
@@ -343,6 +348,23 @@ END = 70
 """FP of three layers and BP of two take 50 ticks, if shares lie side by side, and the WU of the first layer follow: 60.
 In all there are 12 operations, and nothing goes on beside FP of the fused one: (12 + 1) / 2 slots, so 7 at least. Seven
 are enough: a WU of the last layer lies beside the fused BP, the other one comes in the end."""
+
+
+@pytest.mark.parametrize(("factor", "fits"), [(1, True), (10**9, True), (10**14, False)])
+def test_compiled_loops_leave_sums_of_more_than_64_bits_to_the_writer(factor, fits, monkeypatch):
+    """Ticks are so many times as many, and the optimum is: no more is proven, however large it is."""
+    data, ratio, asked = in_order(), (1, 1), []
+    weights = Diagram(Chain(data, ratio)).weights(END, 20).weighing.runs
+    for layer in data["layers"]:
+        layer |= {phase: [[factor * t for t in row] for row in layer[phase]] for phase in ("fp", "bp", "wu")}
+    proof = {"weights": [[0, weights]], "grid": [1] * len(Chain(data, ratio).steps)}
+    follow = chain_labels.outlived
+    monkeypatch.setattr(chain_labels, "outlived", lambda *args: asked.append(args) or follow(*args))
+    for bound in (END * factor // 2, END * factor, END * factor + 1):
+        found = chain_check.outlived(Chain(data, ratio), bound, proof)
+        assert (found is None) == (bound <= END * factor)
+        assert (follow(Chain(data, ratio), bound, proof) is None) == (found is None)
+    assert len(asked) == (0 if fits else 3)
 
 
 def changed(proof, change):

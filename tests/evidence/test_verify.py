@@ -33,6 +33,28 @@ def test_certificates_of_the_library_hold(sample):
         assert found.grade == ("optimum" if checked else "bound")
 
 
+@pytest.mark.parametrize("name", ["mtrain_c1_vgg16_3gbs", "mtrain_c2_tinyyolov3_1gbs"])
+def test_compiled_loops_and_the_standard_library_alone_say_the_same(name, tmp_path):
+    """Of a certificate of chains and of one of programs; and of both with a bound that they do not prove."""
+    file = BOOK.certificate_path(name)
+    for pure in (False, True):
+        found = verify(file, BOOK, pure=pure)
+        assert (found.reason, found.compiled) == ("", not pure)
+    data = check.read(file)
+    bold = tmp_path / "bold.cert.json.gz"
+    bold.write_bytes(gzip.compress(json.dumps({**data, "bound": data["bound"] + data["bound"] // 1000}).encode()))
+    assert all(verify(bold, BOOK, pure=pure).reason for pure in (False, True))
+    done = inside("verify", "--json", "--pure", file)
+    assert [each["compiled"] for each in json.loads(done.stdout)["certificates"]] == [False]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("sample", samples(15, 400))
+def test_the_standard_library_alone_follows_certificates_of_the_library(sample):
+    for file in {FILES[k % len(FILES)] for k in sample}:
+        assert verify(file, BOOK, pure=True).reason == ""
+
+
 def test_what_the_ledger_calls_checked_has_a_file_and_no_file_is_a_stray():
     promised = {BOOK.certificate_path(name) for name, entry in BOOK.entries.items() if entry.certified is not None}
     assert promised == set(FILES)

@@ -13,7 +13,16 @@ from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
-from mapgap.formulations.suboperation_mapping.chain_arrays import FRONT, NOTHING, PLACE, PLACES, RISING, SPREAD, START, Arrays
+from mapgap.formulations.suboperation_mapping.chain_arrays import (
+    FRONT,
+    NOTHING,
+    PLACE,
+    PLACES,
+    RISING,
+    SPREAD,
+    START,
+    Arrays,
+)
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, different
 from mapgap.formulations.suboperation_mapping.chain_kernels import thin
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
@@ -273,7 +282,7 @@ def same_moves(chain):
     assert {*fronts[RISING]} <= {*fronts[FRONT]} <= {*chain.spreads}
     sorts, kept = START, NOTHING
     for k in range(diagram.last):
-        step = arrays.made(k, sorts, kept)
+        step = arrays.made(k, sorts, kept, np.ones(len(here), np.bool_))
         sorts, kept = arrays.after(step)
         after = list(product(*(known[sort] for sort in step.sorts)))
         reached = {*chain.states()[k]}
@@ -287,7 +296,8 @@ def same_moves(chain):
         assert found == [cost + [0] * (len(row) - len(cost)) for row, cost in zip(found, costs, strict=True)]
         begun = np.argwhere(np.zeros((1, 1, 1)) if diagram.pairs[k] is None else diagram.pairs[k]).tolist()
         assert begun == sorted([j, b, a] for j, move in enumerate(moves) for b, a in move[2])
-        assert np.diff(diagram.starts[k]).tolist() == [len(chain.moves(k, state)) if state in reached else 0 for state in here]
+        counts = [len(chain.moves(k, state)) if state in reached else 0 for state in here]
+        assert np.diff(diagram.starts[k]).tolist() == counts
         numbers = [chain.numbers[chain.twin(k), state] for state in here if state in reached]
         assert diagram.numbers[k].tolist() == [j for those in numbers for j in those]
         here = after

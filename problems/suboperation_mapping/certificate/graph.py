@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from .alike import Classes
@@ -97,9 +98,7 @@ class Graph(Classes):
         """No plan takes longer: one operation after the other, each with all bytes of the network from everybody."""
         most, n = len(self.shares) if self.ratio else len(self.everywhere), len(self.layers)
         phases = ("fp", "bp", "wu")
-        ticks = sum(
-            most * max((t for row in layer[p] for t in row), default=0) for layer in self.layers for p in phases
-        )
+        ticks = sum(most * max(chain.from_iterable(layer[p]), default=0) for layer in self.layers for p in phases)
         sizes = (
             layer["weight_bytes"]
             + self.instance["batch"]
