@@ -168,7 +168,12 @@ def test_of_an_open_entry_as_much_is_certified_as_the_time_allows(tmp_path, monk
     (kept,) = prove_all([name], Budget(0.0), ledger=path, update=True)
     assert (kept.kept, kept.bound) == (True, 30)
     checked, holds = [], check.check
-    monkeypatch.setattr(check, "check", lambda data, *given, **by: (checked.append(data["bound"]), holds(data, *given, **by)))
+
+    def noted(data, *given, **by):
+        checked.append(data["bound"])
+        return holds(data, *given, **by)
+
+    monkeypatch.setattr(check, "check", noted)
     (found,) = prove_all([name], Budget(200.0), ledger=path, update=True)
     assert checked == [30, 36]  # each may take minutes
     assert (found.kept, found.bound, check.read(file)["bound"]) == (False, 36, 36)
