@@ -181,6 +181,15 @@ def mark(labels: Whole, kept: NDArray[np.bool_]) -> None:
             count += 1
 
 
+@kernel("void(i8[:,::1],i8[::1],i8[::1],i8[::1])")
+def gather(labels: Whole, order: Whole, begins: Whole, found: Whole) -> None:
+    """Fill in ``found``, labels state by state, else in their order; ``begins`` are where those of a state begin."""
+    for i in order:
+        state = labels[i, 0]
+        found[begins[state]] = i
+        begins[state] += 1
+
+
 @kernel("void(i8[:,::1],i8,i8,b1,b1[::1])")
 def thin(labels: Whole, width: int, close: int, inner: bool, kept: NDArray[np.bool_]) -> None:
     """Of rows ``(state, numbers …)``, those of a state one after the other and the best first, at most ``width`` each.

@@ -1,4 +1,4 @@
-"""A plan of one ratio from its chain of layers: a restricted decision diagram, then list scheduling.
+"""Plans of one ratio from its chain of layers: a restricted decision diagram, then list scheduling.
 
 Labels go along the chain (:mod:`~.chain_diagram`), but of each state only some are kept, those of least value and none
 that is nearly as another one: what is left in the end is a path, which has a place for every operation of the chain
@@ -17,7 +17,7 @@ import numpy as np
 
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed, Weighing, Whole
-from mapgap.formulations.suboperation_mapping.chain_kernels import thin
+from mapgap.formulations.suboperation_mapping.chain_kernels import gather, thin
 from mapgap.formulations.suboperation_mapping.params import Stage as Params
 from mapgap.heuristics.suboperation_mapping.heft import duration_on
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
@@ -28,18 +28,23 @@ from mapgap.problems.suboperation_mapping.lowered.mapped import Mapped
 MOST = 1_000_000  #: moves that are looked at before the clock is: half a second or so
 
 
-def chain_plan(
+def chain_plans(
     diagram: Diagram, root: Weighed, goal: int, lowered: Lowered, params: Params, budget: Budget
-) -> Mapped | None:
-    """The plan that ``params.beam`` labels of a state lead to; it may exceed the DRAM. ``None`` if time runs out.
+) -> list[Mapped]:
+    """The plans that ``params.beam`` labels of a state lead to, of the best end and of those that are nearly as good.
 
-    The weights of the root are made better as long as that goes, where a chain has few moves: the bound gains little by
-    that, the plan much.
+    They may exceed the DRAM; of one makespan there is one. None if time runs out. The weights of the root are made
+    better as long as that goes, where a chain has few moves: the bound gains little by that, the plan much.
     """
     if len(diagram.moves.to) <= MOST:
         root = diagram.weights(goal, len(diagram.shared), (), root.point)
-    chosen = moves(diagram, root.weighing, params, budget)
-    return planned(diagram, chosen, lowered) if chosen else None
+    found = dict[int, Mapped]()
+    for chosen in paths(diagram, root.weighing, params, budget):
+        if found and budget.exhausted:
+            break
+        plan = planned(diagram, chosen, lowered)
+        found.setdefault(plan.makespan, plan)
+    return [*found.values()]
 
 
 def planned(diagram: Diagram, chosen: list[int], lowered: Lowered) -> Mapped:
@@ -53,8 +58,8 @@ def planned(diagram: Diagram, chosen: list[int], lowered: Lowered) -> Mapped:
     return Mapped(lowered, location, sequence, *lowered.timetable(location, sequence))
 
 
-def moves(diagram: Diagram, weighing: Weighing, params: Params, budget: Budget) -> list[int]:
-    """The move of every step, of the label that ends first; none if time runs out."""
+def paths(diagram: Diagram, weighing: Weighing, params: Params, budget: Budget) -> list[list[int]]:
+    """The move of every step, of each label that ends first or nearly so; nothing if time runs out."""
     labels, back, every = diagram.root(), list[tuple[Whole, Whole]](), [weighing, *alone(diagram, weighing)]
     width = max(1, min(params.beam, MOST // int(np.diff(diagram.first_move).max())))
     for k in range(diagram.last):
@@ -64,18 +69,24 @@ def moves(diagram: Diagram, weighing: Weighing, params: Params, budget: Budget) 
         new, inner = diagram.after(k, labels), diagram.chain.inner(k + 1)
         ranked = every[:1] if inner else every  # the tail has no weights of one accelerator
         values: Whole = np.max([diagram.value(w, k + 1, new) for w in ranked], axis=0)
-        order: Whole = np.lexsort((values, new[:, 0]))
+        order = np.empty(len(new), np.int64)
+        gather(new, np.argsort(values), np.cumsum(np.append(0, np.bincount(new[:, 0]))), order)
         kept = np.zeros(len(order), np.bool_)
         close = int(params.apart * (int(values.min()) // UNIT))
         thin(np.ascontiguousarray(new[order]), width, close, inner, kept)
         those = order[kept]
         labels = new[those]
         back.append((rows[those], which[those]))
-    i, found = int(diagram.ends(labels).argmin()), list[int]()
-    for rows, which in reversed(back):
-        found.append(int(which[i]))
-        i = int(rows[i])
-    return found[::-1]
+    ends, found = diagram.ends(labels), list[list[int]]()
+    for i in np.argsort(ends, kind="stable"):
+        if ends[i] > (1.0 + params.apart) * ends.min():
+            break
+        chosen, j = list[int](), int(i)
+        for rows, which in reversed(back):
+            chosen.append(int(which[j]))
+            j = int(rows[j])
+        found.append(chosen[::-1])
+    return found
 
 
 def alone(diagram: Diagram, weighing: Weighing) -> list[Weighing]:

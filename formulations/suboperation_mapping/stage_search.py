@@ -14,7 +14,7 @@ from mapgap.core import DISTRUSTED, Budget, SolveResult, Status, Stop
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, shares_of
 from mapgap.formulations.suboperation_mapping.boxes import of_ratio
 from mapgap.formulations.suboperation_mapping.chain_boxes import Narrowing
-from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
+from mapgap.formulations.suboperation_mapping.chain_plan import chain_plans
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Located
 from mapgap.formulations.suboperation_mapping.params import Boxes, Stage
@@ -193,6 +193,7 @@ class _Context:
     params: Stage
     along: Narrowing
     ascents: dict[Ratio, Ascent] = field(default_factory=dict)
+    beams: dict[Ratio, int] = field(default_factory=dict)  # labels of a state for the next plans of a ratio
 
 
 _solvers: dict[Ratio, RatioSolver] = {}
@@ -228,19 +229,25 @@ def chain_of_box(ratio: Ratio, groups: Box, goal: int) -> Reply:
 
 
 def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
-    """One more try to prove a goal along a chain; before the second one, a plan by the weights that the first has."""
+    """One more try to prove a goal along a chain; from the second one on, plans by the weights that the first has.
+
+    As long as they are better than the goal, with twice as many labels each time.
+    """
     context, budget = _here(), Budget(time_s, seed=seed).start()
     if ratio not in context.ascents:
         context.ascents[ratio] = context.along.ascent(context.along.kept(of_ratio(ratio)), goal)
-    ascent = context.ascents[ratio]
-    ascent.goal, plain, found = goal, None, None
+        context.beams[ratio] = context.params.beam
+    ascent, beam = context.ascents[ratio], context.beams[ratio]
+    ascent.goal, found = goal, None
     diagram = None if ascent.over else ascent.diagram()
-    whole = ascent.ratio == shares_of(ratio) and ascent.root is not None and ascent.tree is None
-    if whole and diagram is not None:
-        one = lower(context.phases.instance, ratio)
-        plain = chain_plan(diagram, ascent.weigh(diagram), goal, one, context.params, budget)
-    if plain is not None:
-        found = annealed(plain, budget.remaining_s, seed)
+    if beam and diagram is not None and ascent.ratio == shares_of(ratio) and ascent.root is not None:
+        one, params = lower(context.phases.instance, ratio), replace(context.params, beam=beam)
+        plain = chain_plans(diagram, ascent.weigh(diagram), goal, one, params, budget)
+        for each in plain:
+            plan = None if found and budget.exhausted else annealed(each, budget.remaining_s, seed)
+            if plan is not None and (found is None or plan.makespan < found.makespan):
+                found = plan
+        context.beams[ratio] = 0 if found is None or found.makespan >= goal else 2 * beam
     over = not ascent.climb(budget, diagram)
     return Reply(ratio, known(ascent.bound, found), closed=over, own=True)
 

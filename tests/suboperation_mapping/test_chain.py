@@ -25,7 +25,7 @@ from mapgap.formulations.suboperation_mapping.chain_arrays import (
 )
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, different
 from mapgap.formulations.suboperation_mapping.chain_kernels import thin
-from mapgap.formulations.suboperation_mapping.chain_plan import chain_plan
+from mapgap.formulations.suboperation_mapping.chain_plan import chain_plans
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
@@ -200,7 +200,7 @@ def planned(data, ratio, beam=50):
     instance = Instance.model_validate_json(json.dumps(data))
     padded = (*ratio, *[0] * (len(instance.accelerators) - len(ratio)))
     one, budget = lower(instance, padded), Budget(100.0).start()
-    return instance, root, chain_plan(diagram, root, 10**8, one, Stage(beam=beam), budget)
+    return instance, root, chain_plans(diagram, root, 10**8, one, Stage(beam=beam), budget)[0]
 
 
 def test_a_beam_along_the_chain_has_the_best_plan_of_both():
