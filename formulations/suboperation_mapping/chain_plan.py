@@ -33,6 +33,8 @@ def chain_plans(
 ) -> list[Mapped]:
     """The plans that ``params.beam`` labels of a state lead to, of the best end and of those that are nearly as good.
 
+    Or more labels, where all of a step have no more than ``params.labels`` moves.
+
     They may exceed the DRAM; of one makespan there is one. None if time runs out. The weights of the root are made
     better as long as that goes, where a chain has few moves: the bound gains little by that, the plan much.
     """
@@ -61,7 +63,8 @@ def planned(diagram: Diagram, chosen: list[int], lowered: Lowered) -> Mapped:
 def paths(diagram: Diagram, weighing: Weighing, params: Params, budget: Budget) -> list[list[int]]:
     """The move of every step, of each label that ends first or nearly so; nothing if time runs out."""
     labels, back, every = diagram.root(), list[tuple[Whole, Whole]](), [weighing, *alone(diagram, weighing)]
-    width = max(1, min(params.beam, MOST // int(np.diff(diagram.first_move).max())))
+    each = int(np.diff(diagram.first_move).max())  # moves of one label of every state
+    width = max(1, min(params.beam, MOST // each), params.labels // each)
     for k in range(diagram.last):
         if budget.exhausted:
             return []

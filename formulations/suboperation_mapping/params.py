@@ -88,7 +88,7 @@ class Chains(Params):
         Accelerators up to which all are told apart along a chain; above, shares are counted for the first weights. And
         up to which a climb takes the program of one ratio in the place of that of its box.
     labels : int
-        Moves of labels, above which a leaf is not bounded by labels.
+        Moves of labels, above which a leaf is not bounded by labels; a step has as many where a plan is made.
     rounds : int
         Shortest paths for the weights of a leaf; twice as many for the first ones.
     outermost : int
@@ -125,7 +125,7 @@ class Stage(Boxes, Chains):
     rounding : bool
         Improve the mappings that the relaxation suggests.
     beam : int
-        Labels of a state that are kept where a plan is made along a chain.
+        Labels of a state that are kept where a plan is made along a chain; twice as many each time that it was better.
     destructive : bool
         Ask the MIP for mappings below a target.
     complete : int
