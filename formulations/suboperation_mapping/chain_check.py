@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from mapgap.formulations.suboperation_mapping.chain_diagram import Choice, Diagram, Weighing, Whole, undominated
+from mapgap.formulations.suboperation_mapping.chain_diagram import Choice, Diagram, Weighing, undominated
 from mapgap.problems.suboperation_mapping import certificate
 from mapgap.problems.suboperation_mapping.certificate import SENSE, SHAPE, chain_labels
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT, by_step
 
 SMALL = 1 << 57  #: what sums of weighted numbers are below, far below the start of nothing
-TOGETHER = 1 << 21  #: moves of labels that are in memory at a time
 
 
 def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterator[tuple[str, Any]]:
@@ -72,8 +71,9 @@ def left(diagram: Diagram, bound: int, proof: Any) -> str | None:
     labels = diagram.root()
     for k, g in enumerate(grid):
         ready = [weights for first, weights in known if first <= k + 1]
-        found = [outlasting(diagram, k, some, bound, ready) for some in together(diagram, k, labels)]
-        labels = np.concatenate(found) if len(found) > 1 else found[0]
+        labels = diagram.after(k, labels)
+        for weights in ready:
+            labels = labels[diagram.value(weights, k + 1, labels) < UNIT * bound]
         if not len(labels):
             return None
         if chain.counted:
@@ -88,20 +88,3 @@ def weighing(diagram: Diagram, first: int, runs: Sequence[Sequence[int]]) -> tup
     """Weights from a step on; refuses those that prove nothing."""
     by_step(diagram.chain, first, runs)
     return first, diagram.weighing([[*run] for run in runs])
-
-
-def outlasting(diagram: Diagram, k: int, labels: Whole, bound: int, ready: Sequence[Weighing]) -> Whole:
-    """What labels are after the moves of a step, but for those for which some weights reach the bound."""
-    new = diagram.after(k, labels)
-    for weights in ready:
-        new = new[diagram.value(weights, k + 1, new) < UNIT * bound]
-    return new
-
-
-def together(diagram: Diagram, k: int, labels: Whole) -> Iterator[Whole]:
-    """Labels, as many at a time as have moves that fit in memory."""
-    starts = diagram.starts[k]
-    if len(labels) * int(starts[-1]) <= TOGETHER:
-        return iter((labels,))
-    many = max(1, TOGETHER // int(np.diff(starts).max(initial=1)))
-    return (labels[i : i + many] for i in range(0, len(labels), many))

@@ -284,7 +284,8 @@ def known(instance: Mapping[str, Any]) -> str:
 def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None, writer: Any = None) -> str:
     """What a certificate (as read from its file) proves, in words; Refused if nothing, or about another instance.
 
-    Whoever gives another ``writer`` than the problem's has to believe that one as well."""
+    Whoever gives another ``writer`` than the problem's has to believe that one as well.
+    """
     collecting = gc.isenabled()
     gc.disable()  # a case has millions of tuples, which are looked through again and again
     try:
