@@ -5,6 +5,9 @@ import pytest
 from mapgap.catalogue.files import load_instance
 from mapgap.core import Budget, InputError
 from mapgap.evidence.ledger import Ledger
+from mapgap.formulations.suboperation_mapping import stage_search as search
+from mapgap.formulations.suboperation_mapping.chain_plan import chain_plans
+from mapgap.formulations.suboperation_mapping.params import Stage
 from mapgap.formulations.suboperation_mapping.ratio_sweep import parts_of
 from mapgap.formulations.suboperation_mapping.stage_mip import run
 from mapgap.instances.suboperation_mapping import LIBRARY
@@ -61,3 +64,31 @@ def test_the_first_plan_comes_before_any_bound():
         run(LIBRARY.generate("small", 1), Budget(300.0, listener=listener).start())
     assert events[0] == "plan"
     assert "bound" in events
+
+
+def test_a_ratio_has_plans_by_twice_as_many_labels_as_long_as_they_are_better(monkeypatch):
+    """On cluster 1; none is better than the optimum, which the ledger certifies, and the last ones find."""
+    instance, beams, better = load_instance("mtrain_c1_resnet56_7p5gbs"), [], []
+    best = Ledger.load().entries[instance.name].certified
+    search.prepare(instance, 1.0, Stage())
+
+    def noted(diagram, root, goal, lowered, params, budget):
+        beams.append(params.beam)
+        found = chain_plans(diagram, root, goal, lowered, params, budget)
+        makespans = [plan.makespan for plan in found]
+        assert makespans
+        assert len({*makespans}) == len(makespans)
+        return found
+
+    monkeypatch.setattr(search, "chain_plans", noted)
+    goal = best + best // 500
+    for _ in range(6):
+        before, plan = len(beams), search.chain((64, 0), goal, 60.0, 1).result
+        assert len(beams) == before or plan.plan is not None
+        if plan.plan is not None:
+            assert PROBLEM.evaluate(instance, plan.plan).objective == plan.claimed >= best
+            better.append(plan.claimed < goal)
+            goal = min(goal, plan.claimed)
+    assert beams == [30 * 2**k for k in range(len(better))]
+    assert better == [True] * (len(better) - 1) + [False]
+    assert goal == best
