@@ -29,7 +29,7 @@ def house_library(
     climbing : bool
         Whether ``formulations/<problem>/certificate.py`` raises bounds that are proven as long as there is time.
     compiled : str, optional
-        The module of ``formulations/<problem>`` that has a ``WRITER`` with compiled loops.
+        The module of ``formulations/<problem>`` that has ``cases`` with compiled loops.
     """
     here = f"mapgap.instances.{problem}"
     return Library(
@@ -44,7 +44,7 @@ def house_library(
         relating=f"{here}.relations:relations",
         proving=f"mapgap.formulations.{problem}.certificate:prove",
         climbing=f"mapgap.formulations.{problem}.certificate:climb" if climbing else None,
-        compiled=compiled and f"mapgap.formulations.{problem}.{compiled}:WRITER",
+        compiled=compiled and f"mapgap.formulations.{problem}.{compiled}:cases",
         carrying=f"{here}.relations:carried",
         implying=f"{here}.relations:implied",
         importing=f"{here}.importing:build",

@@ -80,6 +80,7 @@ class Arrays:
         self.known_states: dict[tuple[Sorts, bool], Whole] = {}
         self.on = self.one[self.spreads]  # by spread and share its place, as a row of 0 and 1
         self.none = np.zeros(self.n, np.int64)
+        self.here = self.none  # the states that the step that is made has moves of, without what is remembered
         self.known: dict[int, Whole] = {}
 
     def after(self, step: Step) -> tuple[Sorts, str]:

@@ -154,15 +154,16 @@ class Diagram:
         found: Whole = self.moves.to[self.first_move[k] + moves] - self.offsets[k + 1]
         return found
 
-    def adds(self, k: int, moves: Whole) -> Whole:
-        """What some moves of a step add to a label."""
-        return self.tail[k][moves] if k in self.tail else self.cost(k, moves)[:, : 1 + self.places]
-
     def narrow(self, choices: Iterable[Choice]) -> None:
         """Leave out the moves that some choices exclude, and no others."""
-        self.barred, chain = {}, self.chain
+        chain = self.chain
         for choice in choices:
             chain = chain.narrowed(*choice)
+        self.bar(chain)
+
+    def bar(self, chain: Chain) -> None:
+        """Leave out the moves that the choices of a chain exclude, and no others."""
+        self.barred = {}
         for k, chosen in chain.chosen.items():
             for number, yes in chosen if 0 <= k < self.last else ():  # a proof may name others, which do not exist
                 self.barred[k] = self.barred.get(k, False) | ((self.numbers[k] == number) != yes)

@@ -31,12 +31,11 @@ MOST = 1_000_000  #: moves that are looked at before the clock is: half a second
 def chain_plans(
     diagram: Diagram, root: Weighed, goal: int, lowered: Lowered, params: Params, budget: Budget
 ) -> list[Mapped]:
-    """The plans that ``params.beam`` labels of a state lead to, of the best end and of those that are nearly as good.
+    """Plans of the best end that labels lead to and of those that are nearly as good, one of each makespan.
 
-    Or more labels, where all of a step have no more than ``params.labels`` moves.
-
-    They may exceed the DRAM; of one makespan there is one. None if time runs out. The weights of the root are made
-    better as long as that goes, where a chain has few moves: the bound gains little by that, the plan much.
+    A state keeps ``params.beam`` labels, or as many as have ``params.labels`` moves in a step together. Plans may
+    exceed the DRAM; there are none if time runs out. The weights of the root are made better as long as that goes,
+    where a chain has few moves: the bound gains little by that, the plan much.
     """
     if len(diagram.moves.to) <= MOST:
         root = diagram.weights(goal, len(diagram.shared), (), root.point)

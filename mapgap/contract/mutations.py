@@ -27,10 +27,10 @@ PER_INSTANCE = 10
 FAMILIES = ("realistic", "tiny")
 
 
-def accepted(certificate: Certificate, writer: Any = None) -> bool:
+def accepted(certificate: Certificate, cases: Any = None) -> bool:
     """Does the checker believe it?"""
     try:
-        check.check(certificate, writer=writer)
+        check.check(certificate, cases=cases)
     except check.Refused:
         return False
     return True
@@ -215,7 +215,7 @@ def mutated(problem: str, seed: int) -> tuple[Counter[str], list[str]]:
     certificate = json.loads(json.dumps(certificate))
     if not accepted(certificate):
         return counts, [f"{problem} {seed}: the checker refuses what was proven"]
-    rng = random.Random(f"mutations-{problem}-{seed}")
+    rng, compiled = random.Random(f"mutations-{problem}-{seed}"), registry.library(problem).compiled_cases()
     tried = 0
     while tried < PER_INSTANCE:
         kind = rng.choice(list(KINDS))
@@ -230,9 +230,8 @@ def mutated(problem: str, seed: int) -> tuple[Counter[str], list[str]]:
         verdict = judged(changed)
         counts[f"{kind}/tried"] += 1
         counts[f"{kind}/{verdict}"] += 1
-        compiled = registry.library(problem).compiled_writer()
         if compiled is not None and accepted(changed, compiled) != (verdict != "refused"):
-            found.append(f"{problem} {seed}: {kind}: the compiled writer differs: {json.dumps(changed)[:2000]}")
+            found.append(f"{problem} {seed}: {kind}: compiled loops differ: {json.dumps(changed)[:2000]}")
         if verdict == "wrong":
             found.append(f"{problem} {seed}: {kind}: {json.dumps(changed)[:2000]}")
     return counts, found

@@ -268,9 +268,9 @@ class Library:
         ``f(instance, goal, budget, start) -> (bound, proof) or None``: the best bound that is proven within the budget,
         at most the goal. ``start`` is a bound and its proof, if there is one: then it is no less, and the proof another
         one, from which the next search has less to do; ``None`` if there is none.
-    compiled : str or object, optional
-        What :func:`mapgap.evidence.check.check` takes in the place of the problem's writer of certificates: its
-        verdicts are the same, sooner, and more has to be believed.
+    compiled : str or callable, optional
+        The ``cases`` of the problem's writer of certificates, for :func:`mapgap.evidence.check.check`, whose functions
+        give the same verdicts sooner; more has to be believed.
     carrying : str or callable, optional
         ``f(plan, source, target)`` yields plans of the target that are made from one of the source. Nothing is claimed
         of them: they may break rules, and are evaluated.
@@ -297,7 +297,7 @@ class Library:
     relating: Reference | Callable[[Any, random.Random], list[Relation]] | None = None
     proving: Reference | Callable[[dict[str, Any], int, Budget], Any] | None = None
     climbing: Reference | Callable[[dict[str, Any], int, Budget, Any], tuple[int, Any] | None] | None = None
-    compiled: Reference | None = None
+    compiled: Reference | Callable[..., Iterator[tuple[str, Any]]] | None = None
     carrying: Reference | Callable[[Any, Any, Any], Iterator[PlanBase]] | None = None
     implying: Reference | Callable[[int, Any, Any], int | None] | None = None
     importing: Reference | Callable[[Workload, Settings], InstanceBase] | None = None
@@ -377,8 +377,8 @@ class Library:
         """The best bound up to a goal that is proven within the budget, and the proof; ``None`` if none is."""
         return _asked(self.climbing, None, instance, goal, budget, start)
 
-    def compiled_writer(self) -> Any:
-        """A writer of certificates that takes less time than the problem's own one; ``None`` if there is none."""
+    def compiled_cases(self) -> Any:
+        """Cases of certificates that are followed sooner than those of the writer; ``None`` if there are none."""
         return None if self.compiled is None else resolve(self.compiled)
 
     def preferred(self, instance: InstanceBase, plan: PlanBase, budget: Budget) -> Preferred:

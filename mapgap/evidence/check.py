@@ -281,10 +281,10 @@ def known(instance: Mapping[str, Any]) -> str:
     return f"the library's {names[key]}" if (key := digest(instance)) in names else "not of the library"
 
 
-def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None, writer: Any = None) -> str:
+def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = None, cases: Any = None) -> str:
     """What a certificate (as read from its file) proves, in words; Refused if nothing, or about another instance.
 
-    Whoever gives another ``writer`` than the problem's has to believe that one as well.
+    Whoever gives other ``cases`` than those of the writer has to believe them as well.
     """
     collecting = gc.isenabled()
     gc.disable()  # a case has millions of tuples, which are looked through again and again
@@ -294,7 +294,7 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
             raise Refused("expected schema 1 and a bound that is an integer or null")
         if instance is not None and instance_hash(instance) != instance_hash(own):
             raise Refused(f"about instance {instance_hash(own)}, not {instance_hash(instance)}")
-        writer = writer or writer_of(own["problem"])
+        writer = writer_of(own["problem"])
         reason = strange(own, getattr(writer, "SHAPE", None), getattr(writer, "LEAST", {}))
         if reason := reason or getattr(writer, "fault", lambda _: None)(own):
             raise Refused(reason)
@@ -302,7 +302,7 @@ def check(certificate: Mapping[str, Any], instance: Mapping[str, Any] | None = N
         if hasattr(writer, "program"):
             refuted(writer.program(own, limit, Program), proof)
         elif hasattr(writer, "cases"):
-            for name, case in writer.cases(own, limit, Program, tuple(proof)):
+            for name, case in (cases or writer.cases)(own, limit, Program, tuple(proof)):
                 if not callable(case):
                     refuted(case, proof[name])
                 elif (reason := case(proof[name])) is not None:

@@ -1,10 +1,10 @@
 """Check certificate files against the ledger: does every bound that it calls checked hold, and does its plan attain it?
 
 No solver takes part: :mod:`mapgap.evidence.check` follows the proof, the evaluator of the problem prices the plan on
-the instance that the file holds, and the content hash of that instance is the ledger's. Where a problem has a compiled
-writer that one is believed, unless ``pure`` asks for the standard library alone; a certificate is only written, and its
-bound only called checked in the ledger, when that has followed the proof. ``expand`` builds the library's instance as
-well and compares it (the expansion of some problems uses NumPy).
+the instance that the file holds, and the content hash of that instance is the ledger's. Compiled loops of a problem are
+believed where there are some, unless ``pure`` asks for the standard library alone; a certificate is only written, and
+its bound only called checked in the ledger, when that has followed the proof. ``expand`` builds the library's instance
+as well and compares it (the expansion of some problems uses NumPy).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Verdict(Event):
     reason : str
         Why it is refused; empty if it holds.
     compiled : bool
-        Not by the standard library alone, but by the compiled writer of the problem.
+        Not by the standard library alone, but by compiled loops of the problem.
     """
 
     file: Path
@@ -84,9 +84,9 @@ def verify(file: Path, book: Ledger, *, expand: bool = False, pure: bool = False
     verdict = Verdict(file)
     try:
         certificate = check.read(file)
-        writer = None if pure else compiled_writer(certificate)
-        verdict = replace(verdict, compiled=writer is not None)
-        check.check(certificate, writer=writer)
+        cases = None if pure else compiled_cases(certificate)
+        verdict = replace(verdict, compiled=cases is not None)
+        check.check(certificate, cases=cases)
         verdict = _compared(verdict, certificate, book, expand=expand)
     except (check.Refused, _Wrong, InputError) as reason:
         verdict = replace(verdict, reason=str(reason))
@@ -95,12 +95,12 @@ def verify(file: Path, book: Ledger, *, expand: bool = False, pure: bool = False
     return replace(verdict, seconds=time.perf_counter() - began)
 
 
-def compiled_writer(certificate: Any) -> Any:
-    """The compiled writer of its problem; ``None`` if there is none, or no such problem."""
+def compiled_cases(certificate: Any) -> Any:
+    """The compiled cases of its problem; ``None`` if there are none, or no such problem."""
     instance = certificate.get("instance") if isinstance(certificate, dict) else None
     problem = instance.get("problem") if isinstance(instance, dict) else None
     known = isinstance(problem, str) and problem in registry.problems()
-    return registry.library(problem).compiled_writer() if known else None
+    return registry.library(problem).compiled_cases() if known else None
 
 
 def verify_all(

@@ -11,7 +11,7 @@ from chains import makespans, network
 
 from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
-from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
+from mapgap.formulations.suboperation_mapping import chain_bound, chain_diagram, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
 from mapgap.formulations.suboperation_mapping.chain_arrays import (
     FRONT,
@@ -24,13 +24,14 @@ from mapgap.formulations.suboperation_mapping.chain_arrays import (
     Arrays,
 )
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, different
-from mapgap.formulations.suboperation_mapping.chain_kernels import thin
+from mapgap.formulations.suboperation_mapping.chain_kernels import gather, thin
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plans
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_after import makespan, moved
+from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived, undominated
 from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -290,7 +291,8 @@ def same_moves(chain):
         every = np.arange(len(moves))
         assert [after[i] for i in diagram.to(k, every)] == [move[0] for move in moves]
         assert diagram.first_move[k + 1] - diagram.first_move[k] == len(moves)
-        assert k == chain.fold or diagram.adds(k, every).tolist() == [list(move[1]) for move in moves]
+        if chain.inner(k) and k != chain.fold:  # inside, what moves add has weights
+            assert diagram.tail[k].tolist() == [list(move[1]) for move in moves]
         costs = [list(chain.cost(k, move[1])) if k != chain.fold else [] for move in moves]
         found = diagram.cost(k, every).tolist()
         assert found == [cost + [0] * (len(row) - len(cost)) for row, cost in zip(found, costs, strict=True)]
@@ -620,6 +622,29 @@ def test_labels_that_are_left_are_those_that_no_other_one_dominates(seed):
     labels += rng.sample(labels, 1)
     best = {x for x in labels if not any(y != x and all(a <= b for a, b in zip(y, x, strict=True)) for y in labels)}
     assert undominated(labels) == sorted(best)
+
+
+@pytest.mark.parametrize("seed", seeds(6, 200))
+def test_compiled_loops_leave_the_same_labels_of_every_state(seed):
+    """By comparing all pairs; of 1 to 3 states and 2 to 6 numbers, up to the start of nothing, in any order."""
+    rng = random.Random(seed)
+    numbers, most = rng.randint(2, 6), rng.choice([2, 20, 10**7, NEVER])
+    labels = [(rng.randrange(3), *(rng.randint(0, most) for _ in range(numbers))) for _ in range(rng.randint(1, 400))]
+    labels += rng.choices(labels, k=rng.randint(0, 40))
+    best = {
+        x
+        for x in labels
+        if not any(y != x and y[0] == x[0] and all(a <= b for a, b in zip(y, x, strict=True)) for y in labels)
+    }
+    found = chain_diagram.undominated(np.array(labels))
+    assert [*map(tuple, found.tolist())] == sorted(best)
+
+
+def test_labels_are_gathered_by_state_the_best_first():
+    states, values = np.array([2, 0, 2, 0, 3, 2]), np.array([5, 9, 1, 4, 7, 3])
+    order = np.empty(6, np.int64)
+    gather(states[:, None].copy(), np.argsort(values), np.array([0, 2, 2, 5, 6]), order)
+    assert order.tolist() == [3, 1, 2, 5, 0, 4]
 
 
 def test_nothing_is_left_of_no_labels():

@@ -12,7 +12,7 @@ schedule has that move in that step, which are numbered from 0 for each state, o
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
 
@@ -20,6 +20,8 @@ from .chain import Chain
 from .chain_after import folded, makespan, moved
 from .chain_costs import Label, State
 from .chain_weights import UNIT, Weights, weighted
+
+Left = Callable[[Chain, int, Any], str | None]
 
 
 def undominated(labels: Iterable[Label]) -> list[Label]:
@@ -56,6 +58,11 @@ def below_stairs(labels: Iterable[Label]) -> list[Label]:
 
 def outlived(chain: Chain, bound: int, proof: Any) -> str | None:
     """Why a proof does not hold; ``None`` if it does."""
+    return followed(chain, bound, proof, left)
+
+
+def followed(chain: Chain, bound: int, proof: Any, left: Left) -> str | None:
+    """The same, by what says why a leaf alone does not prove a bound."""
     waiting = [chain]
     for part in proof if isinstance(proof, list) else [proof]:
         if not waiting:

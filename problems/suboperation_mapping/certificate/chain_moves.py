@@ -22,7 +22,7 @@ class Moves(Choices):
         self.first, self.numbered = dict[int, int](), dict[str, int]()
         facts = [[layer[key] for key in ("kind", "fp", "bp", "wu", "weight_bytes")] for layer in self.layers]
         self.kinds = [facts.index(own) for own in facts]  # by layer the first one with the same numbers
-        self.named_by = [[o for o in self.operations if o[1] == i] for i in range(len(self.layers))]
+        self.operations_of = [[o for o in self.operations if o[1] == i] for i in range(len(self.layers))]
         self.waits = self.fold is None  # shares wait for each other: a label has F, of all and of each
         times = len(self.shares) + len(self.places)
         # How many numbers of a label of the tail have weights.
@@ -80,7 +80,7 @@ class Moves(Choices):
             step = self.steps[k]
             layers = [i for i in step.args[1:] if i is not None]
             facts = [self.kinds[i] for i in layers]
-            those = [o for i in layers for o in self.named_by[i]]
+            those = [o for i in layers for o in self.operations_of[i]]
             sizes = [self.sizes.get((o, p)) for o in those for p in those]
             told = k == self.first_fused, [i is None for i in step.args], step.keywords, *self.told(k)
             found = repr((step.func.__name__, told, facts, sizes))

@@ -97,12 +97,12 @@ def contains(box: Box, ratio: Sequence[int]) -> bool:
 
 
 @lru_cache(100_000)
-def ranges(box: Box) -> tuple[list[int], list[int]]:
+def ranges(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Of each share of a box the least and the most samples; what nothing lies between if a group has no share."""
     if any(number < 1 for *_, number in box):
-        return [1], [0]
+        return (1,), (0,)
     pairs = [(low, high) for low, high, number in box for _ in range(number)]
-    return [low for low, _ in pairs], [high for _, high in pairs]
+    return tuple(low for low, _ in pairs), tuple(high for _, high in pairs)
 
 
 def box(name: str) -> Box:
