@@ -13,8 +13,7 @@ The goal of a ratio that has a program is refuted by :mod:`~mapgap.solvers.shave
 for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
-of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`); but of more than
-``told_apart`` accelerators, where programs are those of boxes that have chains, it begins anew.
+of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`).
 """
 
 from __future__ import annotations
@@ -201,12 +200,7 @@ class Climb:
         self.floor, proof = start or (min(0, goal - 1), {})
         self.all = Case(ALL, 0)
         self.all.opened = ALL not in proof
-        programs = [name for name in proof if not name.endswith(CHAINS)]
-        if self.devices > params.told_apart and any(self.bounded_along(name) for name in programs):
-            # chains are quicker than to go on
-            self.all.parts = [self.case(name, self.floor) for name in self.parts(ALL)]
-        else:
-            self.all.parts = [self.case(name, self.floor, steps) for name, steps in proof.items() if name != ALL]
+        self.all.parts = [self.case(name, self.floor, steps) for name, steps in proof.items() if name != ALL]
 
     @property
     def bound(self) -> int:

@@ -25,6 +25,7 @@ from mapgap.core import Budget, Certificate, InputError, InstanceBase, Status, S
 from mapgap.evidence import check
 from mapgap.evidence.entry import Entry
 from mapgap.evidence.ledger import CERTIFICATE, Ledger, library_names
+from mapgap.evidence.verify import compiled_cases
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.records.environment import revision, versions
 from mapgap.records.files import replace_file
@@ -355,7 +356,7 @@ def _standing(file: Path, wanted: Outcome, *, enough: bool = False) -> Any:
         found = check.read(file)
         if enough and not _enough(found, wanted):
             return None  # whether it holds may take minutes
-        check.check(found)
+        check.check(found, cases=compiled_cases(found))  # by the page alone it was when it was written
     except check.Refused:
         return None
     return found if check.instance_hash(found["instance"]) == wanted.instance_hash else None
