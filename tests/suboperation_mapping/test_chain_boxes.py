@@ -28,6 +28,7 @@ from mapgap.formulations.suboperation_mapping.params import Certificate
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import along
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAINS
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 
 
@@ -153,6 +154,23 @@ def test_a_climb_goes_on_from_any_certificate_of_another(seed):
         known = climb(data, plan, Budget(5.0).start(), known, params) or known
         if known is not None:
             check({"schema": 1, "instance": data, "bound": known[0], "proof": json.loads(json.dumps(known[1]))})
+
+
+def test_a_climb_goes_on_from_programs_where_chains_are_quicker():
+    """On four equal accelerators; what it does then raises the bound, be it along chains."""
+    rng = random.Random(9)
+    layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 500, 500, 0)]
+    data = with_equal_accelerators(network([*layers, layers[0]], 4, 4, 10**8), rng)
+    some_ratios = [(2, 1, 1), (2, 2), (4,)]
+    plan = min(makespan for ratio in some_ratios for makespan in makespans(data, ratio, rng, 100))
+    start = climb(data, plan, Budget(20.0).start(), None, Certificate(widest=0, widest_alone=0, asked=5))
+    assert len(start[1]) > 1
+    assert not any(name.endswith(CHAINS) for name in start[1])
+    again = Climb(data, plan, Budget(20.0).start(), Certificate(), start)
+    assert {case.name for case in again.all.parts} == start[1].keys()
+    more, proof = climb(data, plan, Budget(20.0).start(), start, Certificate(asked=5))
+    assert more > start[0]
+    check({"schema": 1, "instance": data, "bound": more, "proof": proof})
 
 
 @pytest.mark.parametrize("seed", seeds(10, 200))
