@@ -248,8 +248,8 @@ class Climb:
         return case.shaved is not None
 
     def shaving(self, name: str) -> Shaving | None:
-        """The search of a ratio; ``None`` of others, and if it has no program."""
-        if name == ALL or "x" in name or not self.written_alone(groups_of(name)):
+        """The search of a ratio; ``None`` of others, and if it has no program, or a chain in its place."""
+        if name == ALL or "x" in name or self.bounded_along(name) or not self.written_alone(groups_of(name)):
             return None
         return shaving(self.program(name)[0], self.budget, self.params)
 
