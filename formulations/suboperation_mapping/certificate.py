@@ -9,7 +9,7 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains first (:mod:`~.chain_boxes`), of few moves and then of more, and have no program where a chain has
 ``enough`` of them.
 
-The goal of a ratio that has a program is refuted by :mod:`~mapgap.solvers.shave` as well, after its first relaxation,
+The goal of a ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation,
 for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
