@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,9 @@ def prove(instance: InstanceBase, bound: int | None, budget: Budget, file: Path 
     return _written(instance, proof, proved, file)
 
 
-def climb(instance: InstanceBase, goal: int | None, budget: Budget, file: Path | None) -> Outcome:
+def climb(
+    instance: InstanceBase, goal: int | None, budget: Budget, file: Path | None, checked: int | None = None
+) -> Outcome:
     """Search for a certificate of as good a bound as the budget allows, up to the goal; go on from that of the file.
 
     One of the same bound from which the next search has less to do takes its place as well.
@@ -145,6 +148,9 @@ def climb(instance: InstanceBase, goal: int | None, budget: Budget, file: Path |
         The objective of a plan.
     file : Path or None
         ``None`` writes nothing. A file that proves as much is kept.
+    checked : int, optional
+        The bound that the ledger calls checked: of a file that proves it the checker alone has followed the proof
+        before, and compiled loops do so again.
 
     Raises
     ------
@@ -154,20 +160,20 @@ def climb(instance: InstanceBase, goal: int | None, budget: Budget, file: Path |
     assert goal is not None
     blank = replace(untried(instance, goal), reason="no bound was proven within the time limit")
     began = time.perf_counter()
-    standing = None if file is None else _standing(file, blank)
+    standing = None if file is None else _standing(file, blank, checked=checked)
     start = None if standing is None else (standing["bound"], standing["proof"])
-    checked = time.perf_counter() - began
+    check_s = time.perf_counter() - began
     try:
         found = registry.library(instance.problem).climb(instance.to_json(), goal, budget.start(), start)
     except Exception as error:  # the producer's, of whatever kind: other instances go on
         return replace(blank, reason=f"{type(error).__name__}: {error}")
     if found is not None:
-        proved = replace(blank, bound=found[0], reason="", prove_s=time.perf_counter() - began - checked)
+        proved = replace(blank, bound=found[0], reason="", prove_s=time.perf_counter() - began - check_s)
         return _written(instance, found[1], proved, file, standing)
     if file is None or standing is None:
         return blank
     size, bound = file.stat().st_size, standing["bound"]
-    return replace(blank, bound=bound, file=file, kept=True, reason="", check_s=checked, size=size)
+    return replace(blank, bound=bound, file=file, kept=True, reason="", check_s=check_s, size=size)
 
 
 def _written(instance: InstanceBase, proof: Any, proved: Outcome, file: Path | None, start: Any = None) -> Outcome:
@@ -256,7 +262,8 @@ def prove_all(
                 held = library.get(instance.content_hash) if entry is None else entry.instance
                 file = _file(instance, held, book, output, several=len(names) > 1)
                 try:
-                    search = prove if goal is None else climb
+                    known = None if entry is None or goal is None else entry.checked_bound
+                    search = prove if goal is None else partial(climb, checked=known)
                     found.append(search(instance, wanted, replace(budget), file))
                 except InputError as error:  # a problem without certificates
                     if len(names) == 1:
@@ -348,15 +355,19 @@ def _read(file: Path) -> Any:
         return None
 
 
-def _standing(file: Path, wanted: Outcome, *, enough: bool = False) -> Any:
-    """The certificate in a file, if there is one of the instance that holds; or only if it proves as much as wanted."""
+def _standing(file: Path, wanted: Outcome, *, enough: bool = False, checked: int | None = None) -> Any:
+    """The certificate in a file, if there is one of the instance that holds; or only if it proves as much as wanted.
+
+    Compiled loops are believed of the bound that was ``checked`` before, and of no other one.
+    """
     if not file.is_file():
         return None
     try:
         found = check.read(file)
         if enough and not _enough(found, wanted):
             return None  # whether it holds may take minutes
-        check.check(found, cases=compiled_cases(found))  # by the page alone it was when it was written
+        known = checked is not None and isinstance(found, dict) and found.get("bound") == checked
+        check.check(found, cases=compiled_cases(found) if known else None)
     except check.Refused:
         return None
     return found if check.instance_hash(found["instance"]) == wanted.instance_hash else None

@@ -198,6 +198,23 @@ def test_of_an_open_entry_as_much_is_certified_as_the_time_allows(tmp_path, monk
     assert (refused.file, refused.refused) == (None, True)
 
 
+def test_compiled_loops_are_believed_of_a_bound_that_was_checked_before_alone(tmp_path, monkeypatch):
+    """Here they believe anything; the optimum is 36 by hand, and nothing proves 35."""
+    name = "mtrain_example_fig5"
+    path = ledger_of(tmp_path / "best.yaml", name)
+    file, instance = Ledger.load(path).certificate_path(name), load_instance(name)
+    prove_all([name], Budget(200.0), bound=30, ledger=path, update=True)
+    library = replace(registry.library("suboperation_mapping"), climbing=lambda *_: None)
+    monkeypatch.setattr(registry, "library", lambda problem: library)
+    asked = []
+    monkeypatch.setattr("mapgap.evidence.prove.compiled_cases", lambda found: asked.append(found) or (lambda *_: []))
+    for bound, believed in ((35, False), (30, True)):
+        file.write_bytes(pack(instance, bound, {"all": [["p", 0, 1]]}))
+        (found,) = prove_all([name], Budget(200.0), ledger=path, update=True)
+        assert (found.kept, bool(asked)) == (believed, believed)
+        assert Ledger.load(path).entries[name].checked_bound == 30
+
+
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
