@@ -2,11 +2,11 @@
 
 With weights alone a ratio is bounded by a shortest path. The best ones are the dual of a linear program with a column
 for each path; Kelley's cutting planes find them, a path at a time. That bound mixes paths: half of the network here and
-half there. With shortcuts, where states are few enough, or with shares told apart that were counted, the same is done
-again from the weights that are known. A tree of choices of moves divides the mixture (:mod:`~.chain_tree`), and labels,
-which do not mix, end its leaves: a decision diagram (Bergman, Cire, van Hoeve, Hooker, "Decision Diagrams for
-Optimization", 2016, ch. 4) of what weights do not drop. All of it is in whole numbers (:mod:`~.chain_diagram`), and
-:mod:`mapgap.problems.suboperation_mapping.certificate.chain_labels` checks it.
+half there. With shortcuts, where states are few enough, or with some accelerators told apart where shares are counted,
+the same is done again from the weights that are known. A tree of choices of moves divides the mixture
+(:mod:`~.chain_tree`), and labels, which do not mix, end its leaves: a decision diagram (Bergman, Cire, van Hoeve,
+Hooker, "Decision Diagrams for Optimization", 2016, ch. 4) of what weights do not drop. All of it is in whole numbers
+(:mod:`~.chain_diagram`), and :mod:`mapgap.problems.suboperation_mapping.certificate.chain_labels` checks it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed
-from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
+from mapgap.formulations.suboperation_mapping.chain_size import Devices, headed_devices, moves
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.formulations.suboperation_mapping.programs import flat
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
-from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS, Limits
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, HEADED, SHORTCUTS, Limits
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 
 
@@ -58,6 +58,8 @@ class Ascent:
         Of the chain that the proof is about, as a certificate names it.
     goal : int
         A bound that is enough; may be lowered.
+    named : bool
+        All shares and accelerators are told apart by choices, as plans along the chain need it.
     weights : bool
         Weights are all that is asked for.
     root : Weighed or None
@@ -76,9 +78,10 @@ class Ascent:
         params: Params,
         most: Sequence[int] = (),
         out: Limits = (),
+        named: bool = False,
     ) -> None:
         self.instance, self.ratio, self.goal, self.params = instance, tuple(ratio), goal, params
-        self.most, self.out = tuple(most) or self.ratio, out
+        self.most, self.out, self.named = tuple(most) or self.ratio, out, named
         self.bound, self.kind, self.weighed = 0, CHAIN, ""
         self.proof: Any = None
         self.weights = False
@@ -99,8 +102,10 @@ class Ascent:
             return CHAIN
         if self.root is None:
             return COUNTED
-        # Choices tell shares apart; weights that have to be equal gain nothing by them.
-        return CHAIN if alone <= params.widest_alone else ""
+        if self.named and alone <= params.widest_alone:
+            return CHAIN
+        # Choices have to tell some accelerators apart; weights that have to be equal gain nothing by them.
+        return HEADED if moves(runs, headed_devices(self.instance)) <= params.widest_alone else ""
 
     def diagram(self) -> Diagram:
         """Of what comes next; made anew for each piece of work, as those of all ratios take gigabytes."""
@@ -125,7 +130,8 @@ class Ascent:
 
     def weigh(self, diagram: Diagram) -> Weighed:
         """The best weights of a diagram, those of a chain with shortcuts from those of one without."""
-        kind = SHORTCUTS if diagram.chain.opened else COUNTED if diagram.chain.counted else CHAIN
+        chain = diagram.chain
+        kind = SHORTCUTS if chain.opened else HEADED if chain.headed else COUNTED if chain.counted else CHAIN
         if self.root is None or self.weighed != kind:
             point = None if self.root is None else self.root.point
             self.root, self.weighed = diagram.weights(self.goal, 2 * self.params.rounds, (), point), kind
@@ -138,7 +144,8 @@ class Ascent:
         """Until the bound is a step better, or there may be twice as many leaves."""
         if self.tree is None:
             self.tree = Tree(root, self.goal, self.params)
-            if isinstance(self.proof, list) and self.kind != COUNTED:  # of a certificate, with the same moves
+            same = self.kind != COUNTED and (self.kind == HEADED) == (self.weighed == HEADED)  # moves
+            if isinstance(self.proof, list) and same:  # of a certificate
                 self.older = self.proof
         if self.older and (len(self.tree.leaves) >= leaves(self.older) or self.tree.over or flat(self.instance)):
             if self.tree.bound <= self.bound:

@@ -6,8 +6,8 @@ has multipliers of rows, which prove a bound in whole numbers, so that nothing i
 the weakest leaf of the weakest case is solved, then divided; after some divisions the case gets *parts*, programs that
 together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
 better of both, so more work never proves less; the certificate has its leaves where they are enough. Boxes are bounded
-along chains first (:mod:`~.chain_boxes`), of few moves and then of more, and have no program where a chain has
-``enough`` of them.
+along chains first (:mod:`~.chain_boxes`), of few moves and then of more. Where a chain has ``enough`` of them they have
+no program, or on more accelerators than are ``told_apart``, where chains mix what equal ones do, one relaxation of it.
 
 The goal of a ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation,
 for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
@@ -102,6 +102,8 @@ class Case:
 
     Attributes
     ----------
+    whole : str
+        The name of the case that this is a part of: one ratio can be part of its box, or that of it.
     promise : int
         What is proven of it elsewhere: by a larger case, or by a certificate.
     steps : list of steps
@@ -125,7 +127,7 @@ class Case:
     """
 
     def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
-        self.name, self.promise, self.steps = name, promise, steps
+        self.name, self.promise, self.steps, self.whole = name, promise, steps, ""
         self.root = Leaf({})
         self.leaves = [(0, 0, self.root)]
         self.divided = self.pushed = 0
@@ -224,8 +226,9 @@ class Climb:
             if case.stuck:
                 return
             if not self.work(case):
-                case.parts = [self.case(name, case.value) for name in self.parts(case.name)]
+                case.parts = [self.case(name, case.value) for name in self.parts(case.name) if name != case.whole]
                 for part in case.parts:
+                    part.whole = case.name
                     if part.name == case.name + ORDER:  # the same ratio, of which this search goes on
                         part.shaving, part.unshaved = case.shaving, case.unshaved
                 case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
@@ -296,8 +299,9 @@ class Climb:
         groups = groups_of(name)
         if self.cutter is None:
             return shares_of_box(groups) if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
-        later = "x" in name and single(groups) and self.enough(groups)  # the ratio has it
-        return () if later else self.along.kept(groups, most)
+        if "x" in name and single(groups) and self.enough(groups):  # the ratio has the other one
+            return self.along.kept_of_tree(groups) if self.mixed(groups) else ()
+        return self.along.kept(groups, most)
 
     @cached_property
     def chained(self) -> bool:
@@ -405,7 +409,7 @@ class Climb:
             return 0
         if "x" not in name:
             return self.params.asked if name.endswith(ORDER) else 0
-        if self.alike(name):
+        if self.alike(name) or self.mixed(groups_of(name)):
             return 0
         return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
 
@@ -426,19 +430,24 @@ class Climb:
             return [self.best(groups) for groups in roots(self.batch, self.devices)]
         groups = groups_of(name)
         if "x" not in name:
-            return [] if name.endswith(ORDER) or self.bounded_along(name) else [name + ORDER]
-        if not self.bounded_along(name) and self.alike(name) and self.few(groups) is not None:
+            return [named(groups)] if self.bounded_along(name) else [] if name.endswith(ORDER) else [name + ORDER]
+        along = self.bounded_along(name) or self.mixed(groups)
+        if not along and self.alike(name) and self.few(groups) is not None:
             return [name + APART]
         if not single(groups) and self.cutter is not None:
-            cutter = self.steps if self.bounded_along(name) else self.cutter
+            cutter = self.steps if self.enough(groups) else self.cutter
             return [self.best(child) for child in cutter.split(groups)]
         return [alone(groups)] if self.enough(groups) or self.written_alone(groups) else []
 
     def bounded_along(self, name: str) -> bool:
-        """Whether a chain has most of a case, and its program is weaker, or large."""
-        if self.cutter is None or ("x" not in name and self.devices <= self.params.told_apart):
+        """Whether a chain is all that is asked: that of a box if it tells all accelerators apart, else of a ratio."""
+        if self.cutter is None or ("x" in name) != (self.devices <= self.params.told_apart):
             return False
         return bool(self.kept_of(name)) and self.enough(groups_of(name))
+
+    def mixed(self, groups: Groups) -> bool:
+        """Whether a chain has most of a box, but mixes what equal accelerators do: its program is asked as well."""
+        return self.devices > self.params.told_apart and self.enough(groups)
 
     def enough(self, groups: Groups) -> bool:
         """Whether there is a chain, which has nearly all of the work of a box."""

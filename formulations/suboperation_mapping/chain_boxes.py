@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
 from mapgap.formulations.suboperation_mapping.boxes import LowCutter, contains, roots, single
-from mapgap.formulations.suboperation_mapping.chain_size import Devices, devices_of, moves
+from mapgap.formulations.suboperation_mapping.chain_size import Devices, devices_of, headed_devices, moves
 from mapgap.formulations.suboperation_mapping.located_frame import Box
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping import Instance
@@ -132,16 +132,23 @@ class Narrowing:
     devices : Devices
     work : tuple of int
         What a share takes on all accelerators, one after the other, by its number of samples.
+    named : bool
+        As :class:`~.ascent.Ascent` has it.
     """
 
-    def __init__(self, instance: dict[str, Any], params: Params) -> None:
-        self.instance, self.params = instance, params
+    def __init__(self, instance: dict[str, Any], params: Params, named: bool = False) -> None:
+        self.instance, self.params, self.named = instance, params, named
         self.devices, self.work = devices_of(instance, params), work_of(instance)
 
     def kept(self, groups: Box, most: int | None = None) -> tuple[Share, ...]:
         """What a chain has of a box; that of a ratio alone may have more moves; none has more than ``most``."""
         widest = self.params.widest_alone if single(groups) else self.params.widest
         return narrowed(groups, self.devices, self.work, min(most or widest, widest))
+
+    def kept_of_tree(self, groups: Box) -> tuple[Share, ...]:
+        """What a chain has of a ratio whose tree has moves few enough, where shares are counted; nothing if all has."""
+        found = narrowed(groups, headed_devices(self.instance), self.work, self.params.widest_alone)
+        return () if found == self.kept(groups) else found
 
     def part(self, groups: Box) -> float:
         """Of the work of a box that it has at least."""
@@ -152,7 +159,8 @@ class Narrowing:
         """What bounds the ratios of a box by what a chain has of it."""
         here, left = ([share for share in kept if share.low and share.out == out] for out in (False, True))
         low, high = [share.low for share in here], [share.high for share in here]
-        return Ascent(self.instance, low, goal, self.params, high, [(share.low, share.high) for share in left])
+        out = [(share.low, share.high) for share in left]
+        return Ascent(self.instance, low, goal, self.params, high, out, self.named)
 
     def weighed(self, groups: Box, goal: int) -> int:
         """What weights alone prove of all ratios of a box."""

@@ -310,6 +310,8 @@ class Diagram:
 
     def search(self, bound: int, weighing: Weighing, most: int, budget: Budget) -> int:
         """What labels prove with weights, no more than a bound: 0 if they have too many moves, or too little time."""
+        if self.chain.counted:  # no label may be left there
+            return 0
         labels, made = self.root(), 0
         for k in range(self.last):
             labels = self.after(k, labels)

@@ -39,6 +39,13 @@ def devices_of(instance: dict[str, Any], params: Params) -> Devices:
     return Devices(len(places), tuple(sorted(classes.values())))
 
 
+def headed_devices(instance: dict[str, Any]) -> Devices:
+    """Where shares are counted, and the first one of equal accelerators is told apart from the others."""
+    of_first = firsts(instance)
+    classes = Counter((first, first == a) for a, first in enumerate(of_first))
+    return Devices(len(of_first), tuple(sorted(classes.values())))
+
+
 @cache
 def moves(runs: Sequence[int], devices: Devices) -> int:
     """Of a step between fused layers at most: places of FP, of BP, and of a fused BP; of runs of alike shares.

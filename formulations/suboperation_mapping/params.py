@@ -79,7 +79,7 @@ class Chains(Params):
     widest : int
         Moves of a step between fused layers, above which shares are made alike or left out of the chain of a box.
     widest_alone : int
-        The same of a ratio alone; where shares are counted, also moves with all told apart, above which it has no tree.
+        The same of a ratio alone, and of the chain of its tree where shares are counted.
     remembered : int
         Moves of a step with all told apart, times both places that are remembered, above which there are no shortcuts.
     spreads : int

@@ -203,7 +203,7 @@ _context: _Context | None = None
 def prepare(instance: Instance, scale: float, params: Stage = Stage()) -> None:
     """Start of a process."""
     global _context
-    _context = _Context(PhaseGraph(instance), scale, params, Narrowing(instance.to_json(), params))
+    _context = _Context(PhaseGraph(instance), scale, params, Narrowing(instance.to_json(), params, named=True))
     _solvers.clear()
 
 
@@ -240,7 +240,8 @@ def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     ascent, beam = context.ascents[ratio], context.beams[ratio]
     ascent.goal, found = goal, None
     diagram = None if ascent.over else ascent.diagram()
-    if beam and diagram is not None and ascent.ratio == shares_of(ratio) and ascent.root is not None:
+    whole = ascent.ratio == shares_of(ratio)
+    if beam and whole and diagram is not None and not diagram.chain.counted and ascent.root is not None:
         one, params = lower(context.phases.instance, ratio), replace(context.params, beam=beam)
         plain = chain_plans(diagram, ascent.weigh(diagram), goal, one, params, budget)
         for each in plain:

@@ -25,7 +25,14 @@ from mapgap.problems.suboperation_mapping.certificate import cases, chain_after,
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived
 from mapgap.problems.suboperation_mapping.certificate.chain_path import Path as Steps
-from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, CHAINS, COUNTED, ELSEWHERE, SHORTCUTS
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import (
+    CHAIN,
+    CHAINS,
+    COUNTED,
+    ELSEWHERE,
+    HEADED,
+    SHORTCUTS,
+)
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT, Weights
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.solvers.model import prove
@@ -185,7 +192,7 @@ def test_both_leave_out_the_same_moves_of_equal_accelerators(seed):
     data = chains.network([split, fused, split, *rng.choice([[], [fused]]), fused, split], n := rng.choice([3, 4]))
     for a in range(n - rng.choice([0, 0, 1, 2]), n):
         data["layers"][0]["fp"][a] = [5, 10]
-    kind = rng.choice([CHAIN, CHAIN, SHORTCUTS, COUNTED])
+    kind = rng.choice([CHAIN, CHAIN, SHORTCUTS, COUNTED, HEADED])
     ratio = rng.choice([(2,), (1, 1)])
     path, start = SECOND.Path(data, ratio, kind.strip()), Chain(data, ratio, kind)
     places = [k for k in range(len(start.steps)) if start.fused(k, 0)]
@@ -202,12 +209,12 @@ def test_both_leave_out_the_same_moves_of_equal_accelerators(seed):
             exchanged += len(those) > 1
         assert {step: {*those} for step, those in here.chosen.items()} == other
     classes = [sum(first == a for first in start.firsts) for a in range(n)]
-    assert (exchanged > 0) == (max(classes) > 2 and kind != COUNTED)
+    assert (exchanged > 0) == (max(classes) > 2 and kind not in (COUNTED, HEADED))
 
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [*seeds(3, 100), *(pytest.param(k, marks=pytest.mark.nightly) for k in fresh(40))])
-@pytest.mark.parametrize("kind", [CHAIN, COUNTED])
+@pytest.mark.parametrize("kind", [CHAIN, COUNTED, HEADED])
 def test_verdicts_where_nothing_is_fused(seed, kind):
     """No more than the optimum is proven of shares that wait for each other, whatever the weights."""
     instance, rng = drawn(seed, (2, 5), (2, 3), tails=[5])
@@ -238,7 +245,7 @@ def test_counting_loses_nothing_but_which_share_reads_which(seed):
 
 
 @pytest.mark.parametrize("seed", seeds(3, 100))
-@pytest.mark.parametrize("kind", [CHAIN, COUNTED])
+@pytest.mark.parametrize("kind", [CHAIN, COUNTED, HEADED])
 def test_a_box_bounds_each_of_its_ratios(seed, kind):
     """Shares have less in it than in one ratio, and may have more; or are left out, with their work or without it."""
     instance, rng = drawn(seed)

@@ -26,14 +26,14 @@ from mapgap.formulations.suboperation_mapping.chain_arrays import (
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, different
 from mapgap.formulations.suboperation_mapping.chain_kernels import gather, thin
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plans
-from mapgap.formulations.suboperation_mapping.chain_tree import Tree
+from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_after import makespan, moved
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_labels import outlived, undominated
-from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, SHORTCUTS
+from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAIN, COUNTED, HEADED, SHORTCUTS
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 from mapgap.problems.suboperation_mapping.evaluate import evaluate
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
@@ -270,7 +270,7 @@ def test_arrays_count_shares_as_the_writer_does(seed):
     rng = random.Random(seed)
     data = drawn(seed, layers=(2, 9), batch=(2, 5), accelerators=(2, 4)).to_json()
     data = with_equal_accelerators(data, rng) if seed % 2 else data
-    for chain in chains_of(data, COUNTED):
+    for chain in (chain for kind in (COUNTED, HEADED) for chain in chains_of(data, kind)):
         if len(chain.spreads) ** 2 < 500:
             same_moves(chain)
 
@@ -462,8 +462,26 @@ def test_which_moves_are_equal_to_one_that_is_left_out():
     assert barred((update, 3, True), (join, 2, False)) == [2]
     # Of FP and BP the places on one accelerator, on two, and on another one and one of these.
     assert [barred((meet, number, False)) for number in (5, 9, 2)] == [[5, 10], [6, 9], [1, 2]]
-    counted = Chain(data, (2,), COUNTED).narrowed(join, 2, False)
-    assert counted.chosen[join] == ((2, False),)
+    for kind in (COUNTED, HEADED):
+        assert Chain(data, (2,), kind).narrowed(join, 2, False).chosen[join] == ((2, False),)
+
+
+def test_the_first_of_equal_accelerators_has_a_name_of_its_own():
+    """Transfers take longer than all else, so one of two does everything: 3 FP, 2 BP and 3 WU one after the other.
+
+    Where names follow from what accelerators have, equal weights put half of each WU on the one, half on the other.
+    """
+    work, update = 10**4, 9 * 10**4
+    layers = [("split", work, 0, update), *[("fused", 0, 0, 0), ("split", work, work, update)] * 2]
+    data, least = network(layers, 2, 1, 10**5), 5 * work + 3 * update
+    values = {}
+    for kind in (COUNTED, HEADED):
+        diagram = Diagram(Chain(data, (1,), kind))
+        found = diagram.weights(least, 60)
+        values[kind] = found.value // UNIT
+        assert outlived(diagram.chain, values[kind], weighed_proof(found.weighing.runs, diagram.last)) is None
+    assert values[COUNTED] < 0.6 * least
+    assert 0.98 * least < values[HEADED] <= least
 
 
 def test_a_tree_without_time_is_not_over():
@@ -525,19 +543,22 @@ def test_a_tree_of_a_certificate_loses_nothing_to_a_new_one(seed):
         assert outlived(Chain(data, ratio, newer.kind), newer.bound, newer.proof) is None
 
 
+@pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("most", [0, 340_000])
 @pytest.mark.parametrize("seed", seeds(2, 40))
-def test_where_shares_are_counted_a_tree_tells_them_apart_if_moves_are_few(seed, most):
+def test_where_shares_are_counted_a_tree_tells_some_apart_if_moves_are_few(seed, most, named):
+    """Shares as well only if they are to have names."""
     rng = random.Random(seed)
     layers = [("split", *rng.choices(range(1, 10**4), k=3)), ("fused", 10, 10, 0)] * 2 + [("split", 7, 8**4, 9**4)]
     data, ratio = network(layers, 4, 3, rng.choice([10**6, 10**8])), (1, 1, 1)
     least = min(makespans(data, ratio, rng, 60))
-    ascent = Ascent(data, ratio, least, Certificate(widest_alone=most, remembered=0, moves=200_000))
+    ascent = Ascent(data, ratio, least, Certificate(widest_alone=most, remembered=0, moves=200_000), named=named)
     assert ascent.climb(Budget(100.0).start())
     assert ascent.kind == COUNTED
     for _ in range(20):
         ascent.climb(Budget(100.0).start())
-    assert (ascent.tree is not None) == (ascent.weighed == CHAIN) == (most > 0 and ascent.root.value < least * UNIT)
+    grown = most > 0 and ascent.root.value < least * UNIT
+    assert (ascent.tree is not None) == (ascent.weighed == (CHAIN if named else HEADED)) == grown
     assert ascent.bound <= least
     assert outlived(Chain(data, ratio, ascent.kind), ascent.bound, ascent.proof) is None
 

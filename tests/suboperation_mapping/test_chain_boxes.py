@@ -14,7 +14,7 @@ from mapgap.contract.seeds import seeds
 from mapgap.core import Budget
 from mapgap.evidence.check import Refused, check
 from mapgap.formulations.suboperation_mapping import chain_bound, stage_mip
-from mapgap.formulations.suboperation_mapping.boxes import Cutter, ratios, roots, single
+from mapgap.formulations.suboperation_mapping.boxes import Cutter, of_ratio, ratios, roots, single
 from mapgap.formulations.suboperation_mapping.certificate import Climb, climb, groups_of
 from mapgap.formulations.suboperation_mapping.chain_boxes import (
     done_by,
@@ -23,7 +23,7 @@ from mapgap.formulations.suboperation_mapping.chain_boxes import (
     narrowed,
     shares_of_box,
 )
-from mapgap.formulations.suboperation_mapping.chain_size import Devices, moves
+from mapgap.formulations.suboperation_mapping.chain_size import Devices, headed_devices, moves
 from mapgap.formulations.suboperation_mapping.params import Certificate
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate.chain import along
@@ -72,6 +72,12 @@ def test_six_alike_shares_have_few_places():
     assert moves((6,), Devices(6, (3, 3))) == 47_814
 
 
+def test_the_first_of_each_class_stands_alone():
+    data = network([("split", 1, 1, 1), ("fused", 1, 1, 0)], 6, 1)
+    data["layers"][0]["fp"] = [[1], [2], [1], [2], [3], [1]]
+    assert headed_devices(data) == Devices(6, (1, 1, 1, 1, 2))
+
+
 def box_of(rng):
     """One of those into which all ratios are divided, at the middle of an interval each time; batch and devices."""
     batch, devices = rng.randint(2, 30), rng.randint(2, 12)
@@ -103,7 +109,7 @@ def test_four_accelerators_have_boxes_along_chains():
         found = method.run(instance, Budget(1.0).start())
         assert "chain" in dict(found.notes["ladder"])
         assert found.bound <= plan
-    params = partial(Certificate, widest=64, widest_alone=64, enough=0.0)
+    params = partial(Certificate, widest=64, widest_alone=64, enough=0.0, told_apart=4)  # no program of a box
     bound, proof = climb(data, plan, Budget(20.0).start(), None, params(asked=40))
     assert any("x" in key for key in proof)
     assert any("w" in key for key in proof)
@@ -175,6 +181,33 @@ def test_a_climb_goes_on_from_programs_where_chains_are_quicker():
     more, proof = climb(data, plan, Budget(20.0).start(), start, Certificate(asked=5))
     assert more > start[0]
     check({"schema": 1, "instance": data, "bound": more, "proof": proof})
+
+
+def test_boxes_and_ratios_of_equal_accelerators_have_programs_as_well_as_chains():
+    """A box after its chain, and is then divided; a ratio with a chain that has moves few enough for a tree."""
+    rng = random.Random(11)
+    layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 500, 500, 0)] * 2
+    data = network(layers, 4, 5, 10**8)
+    search = Climb(data, 10**9, Budget(60.0).start(), Certificate(widest_alone=300, remembered=0, enough=0.5), (0, {}))
+    box = search.case("2-3x1,1-1x2", 0)
+    while search.work(box):
+        pass
+    assert box.leaves[0][2].solved
+    assert box.divided == 0
+    assert [*map(groups_of, search.parts(box.name))] == [of_ratio((3, 1, 1))]
+    ratio = search.case("3,1,1", 0)
+    while search.work(ratio):
+        pass
+    assert ratio.ascent.tree is None
+    assert search.parts("3,1,1") == ["3-3x1,1-1x2"]
+    again = search.case("3-3x1,1-1x2", 0)
+    assert not again.ascent.weights
+    for _ in range(4):
+        search.work(again)
+    assert again.ascent.tree is not None
+    name = again.chain + again.ascent.kind
+    assert outlived(along(data, name), again.ascent.bound, again.ascent.proof) is None
+    assert search.parts(again.name) == ["3,1,1"]
 
 
 @pytest.mark.parametrize("seed", seeds(10, 200))

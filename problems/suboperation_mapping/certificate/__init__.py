@@ -8,9 +8,9 @@ that have one share of 33 to 63 samples and then two of 1 to 31; ratios of a box
 accelerators have common variables in it; a key that ends in ``" apart"`` asks for the program in which the first one of
 each class has its own (:mod:`~.alike`). A key of a ratio or a box that ends in ``" chain"`` has no tree but what
 :mod:`~.chain` needs; so has one that ends in ``" shortcuts"``, whose chain has these (:mod:`~.chain_shortcuts`), or in
-``" counted"``, whose chain counts alike shares on each accelerator. Shares of such a box may have 0 samples at least:
-they are left out, and need not be there. Those of a group with a ``w``, as in ``"16-16x3,5-8w2 counted"``, are left out
-but for their work of BP and WU.
+``" counted"`` or ``" headed"``, whose chain counts alike shares on each accelerator. Shares of such a box may have 0
+samples at least: they are left out, and need not be there. Those of a group with a ``w``, as in
+``"16-16x3,5-8w2 counted"``, are left out but for their work of BP and WU.
 
 Every plan of a makespan below the bound is a point of the program of its ratio: ``x[o][a]`` places operation ``o``,
 ``load[o][a]`` is how long it occupies accelerator ``a``, ``last`` the makespan (:mod:`~.loads`), its start that of the

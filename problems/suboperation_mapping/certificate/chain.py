@@ -41,7 +41,8 @@ can be exchanged, in all places, so that it lies on the first one of them.
 In a chain that is *counted* a state says how many of each run of alike shares lie on each accelerator, not which: that
 is enough but for what a share reads of itself. It reads nothing over a link if its run is there as well, once for each
 share that was, else what comes over the quickest link. And all equal accelerators have names only that follow from what
-they have. So a cost is what it is in any schedule with these numbers, or less.
+they have. So a cost is what it is in any schedule with these numbers, or less. In one that is *headed* the first ones
+of equal accelerators keep their names, and the first fused FP lies on one of these.
 
 :mod:`~.chain_labels` says what proves a bound.
 """

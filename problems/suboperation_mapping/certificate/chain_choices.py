@@ -34,7 +34,7 @@ class Choices(Shortcuts):
     ) -> None:
         super().__init__(instance, ratio, kind, most, out)
         self.chosen: dict[int, tuple[tuple[int, bool], ...]] = {}
-        self.untold = frozenset(self.places if self.first_fused is not None else ()) - {*self.firsts}
+        self.untold = frozenset(() if self.first_fused is None or self.counted else self.places) - {*self.firsts}
 
     def narrowed(self, k: int, number: int, yes: bool) -> Self:
         """With the move of this number as the only one of a step, or without it and those that it becomes."""

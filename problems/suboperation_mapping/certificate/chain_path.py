@@ -40,7 +40,7 @@ class Path(Inside):
         while rest:
             rest = self.pair(rest) if len(rest) > 1 and self.split(rest[1]) else self.meeting(rest)
         placed = [k for k, step in enumerate(self.steps) if step.func in (Path.reach, Path.begin, Path.meet)]
-        self.first_fused = placed[-1] if placed and not self.counted else None
+        self.first_fused = placed[-1] if placed and self.headed >= self.counted else None
 
     def longest(self) -> list[int]:
         """A path of most layers, the last one first."""

@@ -12,7 +12,8 @@ from .graph import Graph
 CHAIN = " chain"  #: kinds of chains, as names of cases end
 SHORTCUTS = " shortcuts"
 COUNTED = " counted"
-CHAINS = (CHAIN, SHORTCUTS, COUNTED)
+HEADED = " headed"
+CHAINS = (CHAIN, SHORTCUTS, COUNTED, HEADED)
 ELSEWHERE = -1  #: the place of a share that is on another accelerator than the one that reads it
 
 
@@ -29,8 +30,10 @@ class Shares(Graph):
         The limits of shares that only have work of BP and WU.
     counted : bool
         Alike shares are counted on every accelerator, and equal accelerators are told apart by what they have only.
+    headed : bool
+        The first ones of these are told apart from the others all the same.
     firsts, like : list of int
-        Of every accelerator the first equal one; ``like`` is itself where nothing is counted.
+        Of every accelerator the first equal one, and in ``like`` the first one that it is not told apart from.
     runs : list of list of int
         Shares that are alike.
     ways, spreads : list
@@ -41,9 +44,12 @@ class Shares(Graph):
         self, instance: dict[str, Any], ratio: Sizes, kind: str = CHAIN, most: Sizes = (), out: Limits = ()
     ) -> None:
         super().__init__(instance, tuple(ratio))
-        self.most, self.counted, self.out = tuple(most) or self.ratio, kind == COUNTED, out
+        self.most, self.out = tuple(most) or self.ratio, out
+        self.counted, self.headed = kind in (COUNTED, HEADED), kind == HEADED
         self.firsts = firsts(instance)
         self.like = self.firsts if self.counted else [*self.places]
+        if self.headed:
+            self.like = [a if a == f else self.firsts.index(f, f + 1) for a, f in enumerate(self.firsts)]
         order = sorted(self.places, key=lambda a: (self.like[a], a))
         self.rank = [order.index(a) for a in self.places]
         limits = list(zip(self.ratio, self.most, strict=True))

@@ -15,7 +15,8 @@ as no other such edge has begun and not ended: then FP and BP of the reader are 
 
 Where shares are *counted*, all that is known of a run of shares with the same limits is how many lie where: so each of
 them reads of itself whatever is nearest. Accelerators that can change places are called by what lies on them; to find
-these names all ways to call them are tried.
+these names all ways to call them are tried. If they are *headed*, the first one of each kind keeps its name, and the
+first of all fused operations lies on one of these.
 
 A plan's makespan is at least the sum of a label by weights and of what the cheapest steps add to that sum, if a label
 is worth no more than the makespan in the end, and no step takes away from what it is worth. Steps can do so in two
@@ -118,14 +119,16 @@ class Path:
         self.absent = [range(low, high + 1) for low, high in absent]
         if any(not sizes or sizes[0] < 1 for sizes in self.absent):
             raise ValueError("a share that cannot be")
-        self.shortcuts, self.counted = kind == "shortcuts", kind == "counted"
+        self.shortcuts, self.headed = kind == "shortcuts", kind == "headed"
+        self.counted = kind == "counted" or self.headed
         self.edge: tuple[int, int] | None = None  # a reader whose places are kept, and what it reads
         self.everywhere = range(len(instance["accelerators"]))
         limits = list(zip(self.ratio, self.most, strict=True))
         self.runs = [list(those) for _, those in groupby(range(len(limits)), limits.__getitem__)]
         exchanged = [[b for b in self.everywhere if self.can_change(a, b)] for a in self.everywhere]
-        self.namesakes = exchanged if self.counted else [[a] for a in self.everywhere]
         self.called_first = {those[0] for those in exchanged}
+        named = set() if kind == "counted" else self.called_first if self.headed else {*self.everywhere}
+        self.namesakes = [[a] if a in named else [b for b in exchanged[a] if b not in named] for a in self.everywhere]
         # By class, which are called by their first member, and in it by number.
         self.by_class = sorted(self.everywhere, key=lambda a: (self.namesakes[a], a))
         self.split = [layer["kind"] == "split" for layer in self.layers]
@@ -252,8 +255,8 @@ class Path:
         """
         phase, i, b = o
         if phase == "FP" and i == next((i for i in reversed(self.path) if not self.split[i]), -1):
-            return where[o] in self.called_first
-        if phase == "WU" or b < 1 or (self.split[i] and i not in self.path):
+            return where[o] in self.called_first or (self.counted and not self.headed)
+        if self.counted or phase == "WU" or b < 1 or (self.split[i] and i not in self.path):
             return True
         alone = i == self.path[0] or not any(self.split[p] for p in self.neighbours(i))
         if not alone or (self.ratio[b], self.most[b]) != (self.ratio[b - 1], self.most[b - 1]):
@@ -492,7 +495,7 @@ class Walk:
                     if any((number in those) != yes for those, yes in allowed):
                         continue
                     where = {**here, **dict(zip(step.placed, places, strict=True))}
-                    if not path.counted and not all(path.orderly(o, where) for o in step.placed):
+                    if not all(path.orderly(o, where) for o in step.placed):
                         continue
                     self.moves[-1][state].append((self.called(names, where), step.effect(where)))
             states = {after for found in self.moves[-1].values() for after, _ in found}

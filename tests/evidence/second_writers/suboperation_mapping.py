@@ -37,7 +37,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
     limits = [[(low, high) for low, high, number in parsed(name) for _ in range(number)] for name in boxes]
     for name, limit in zip(boxes, limits, strict=True):
         low, high = zip(*limit, strict=True)
-        if name.endswith((" chain", " shortcuts", " counted")):
+        if name.endswith((" chain", " shortcuts", " counted", " headed")):
             groups, kind = name.split(" ")
             gone = [group for group in groups.split(",") if "w" in group]
             here = [group for group in groups.split(",") if "w" not in group]
@@ -57,7 +57,9 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
             )
             if sum(ratio) == instance["batch"] and not inside:
                 name = ",".join(map(str, ratio))
-                kind = next((kind for kind in ("chain", "shortcuts", "counted") if f"{name} {kind}" in names), "")
+                kind = next(
+                    (kind for kind in ("chain", "shortcuts", "counted", "headed") if f"{name} {kind}" in names), ""
+                )
                 if kind:
                     yield (
                         f"{name} {kind}",
