@@ -6,8 +6,9 @@ has multipliers of rows, which prove a bound in whole numbers, so that nothing i
 the weakest leaf of the weakest case is solved, then divided; after some divisions the case gets *parts*, programs that
 together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
 better of both, so more work never proves less; the certificate has its leaves where they are enough. Boxes are bounded
-along chains first (:mod:`~.chain_boxes`), of few moves and then of more. Where a chain has ``enough`` of them they have
-no program, or on more accelerators than are ``told_apart``, where chains mix what equal ones do, one relaxation of it.
+along chains (:mod:`~.chain_boxes`), of few moves and then of more. Where a chain has ``enough`` of them they have no
+program, or on more accelerators than are ``told_apart``, where chains mix what equal ones do, one relaxation of it
+first.
 
 The goal of a ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation,
 for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
@@ -314,8 +315,7 @@ class Climb:
         if case.steps:
             self.regrow(case)
         leaf = case.leaves[0][2]
-        # Where nothing is fused there is no cutter, and the program of a ratio is quicker than a long chain.
-        if case.ascent is not None and (leaf.solved or self.cutter is not None):
+        if case.ascent is not None and (leaf.solved or not self.program_first(case.name)):
             self.asked += 1
             if case.ascent.climb(self.budget) or self.widened(case):
                 return True
@@ -445,6 +445,10 @@ class Climb:
             return False
         return bool(self.kept_of(name)) and self.enough(groups_of(name))
 
+    def program_first(self, name: str) -> bool:
+        """Whether a program is quicker than a chain: of a ratio where nothing is fused, else of a box."""
+        return self.cutter is None or ("x" in name and self.mixed(groups_of(name)))
+
     def mixed(self, groups: Groups) -> bool:
         """Whether a chain has most of a box, but mixes what equal accelerators do: its program is asked as well."""
         return self.devices > self.params.told_apart and self.enough(groups)
@@ -466,7 +470,8 @@ class Climb:
         """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
         found: dict[str, Any] = {}
         for case in self.all.ways(bound):
-            if case.ascent is not None and case.ascent.bound >= bound:
+            alone = not case.divided and case.leaves[0][0] >= bound  # one relaxation, which is checked in no time
+            if not alone and case.ascent is not None and case.ascent.bound >= bound:
                 found[case.chain + case.ascent.kind] = case.ascent.proof
                 continue
             if case.shaved is not None and case.shaved[0] >= bound:

@@ -120,7 +120,10 @@ def test_four_accelerators_have_boxes_along_chains():
 
 
 def test_a_box_is_bounded_along_few_moves_first():
-    """Then along more, which is kept if it proves more; then there is nothing else to do along a chain."""
+    """Then along more, which is kept if it proves more; then there is nothing else to do along a chain.
+
+    The program of the box is quicker, and comes before that.
+    """
     rng = random.Random(7)
     layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 500, 500, 0)] * 2
     data = network(layers, 4, 5, 10**8)
@@ -130,13 +133,15 @@ def test_a_box_is_bounded_along_few_moves_first():
     case = search.case("2-3x1,1-1x2", 0)
     assert case.chain == name_of_kept(few)
     assert search.work(case)
-    first = case.own
+    assert (case.leaves[0][2].solved, case.ascent.bound) == (True, 0)
     assert search.work(case)
-    assert case.own > first
+    first = case.ascent.bound
+    assert search.work(case)
+    assert case.ascent.bound > first
     assert case.chain == name_of_kept(more)
     assert not case.wider
     name = case.chain + case.ascent.kind
-    assert outlived(along(data, name), case.own, case.ascent.proof) is None
+    assert outlived(along(data, name), case.ascent.bound, case.ascent.proof) is None
 
 
 @pytest.mark.parametrize("seed", seeds(3, 120))
@@ -184,7 +189,7 @@ def test_a_climb_goes_on_from_programs_where_chains_are_quicker():
 
 
 def test_boxes_and_ratios_of_equal_accelerators_have_programs_as_well_as_chains():
-    """A box after its chain, and is then divided; a ratio with a chain that has moves few enough for a tree."""
+    """A box before its chain, and is then divided; a ratio with a chain that has moves few enough for a tree."""
     rng = random.Random(11)
     layers = [("split", *rng.choices(range(10**4, 10**5), k=3)), ("fused", 500, 500, 0)] * 2
     data = network(layers, 4, 5, 10**8)
