@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -60,8 +61,6 @@ Steps = Sequence[Sequence[Any]]
 Start = tuple[int, dict[str, Steps]]
 ALL = "all"
 EMPTY = NONE["min"]  #: what a leaf is worth whose multipliers show that it has no points
-STEP = 10**5  #: a bound that cannot be written gives up so small a part of itself, then twice as much
-ENDLESS = 1e9  #: seconds; what is grown again ends by its number of boxes
 
 
 class Leaf:
@@ -486,7 +485,8 @@ class Climb:
                     steps.append(["s", leaf.loose, 0])
                     waiting += reversed(leaf.halves)
                     continue
-                own = self.refuted(model, leaf, Budget(ENDLESS)) if leaf.closed else summed(model, leaf)
+                # What is grown again ends by its number of boxes.
+                own = self.refuted(model, leaf, Budget(math.inf)) if leaf.closed else summed(model, leaf)
                 if own is None:
                     return None
                 steps += own
@@ -577,7 +577,7 @@ def climb(
     search = Climb(instance, goal, budget, params, start)
     search.run()
     bound = search.bound
-    lost = 1 + bound // STEP
+    lost = 1  # tick that a bound which cannot be written gives up, then twice as many
     while bound > search.floor:
         proof = search.proof(bound)
         if proof is not None:

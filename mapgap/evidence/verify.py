@@ -32,8 +32,6 @@ from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.watch import verify as evaluated
 from mapgap.records.environment import cores
 
-FEW = 8  #: files that one process checks as quickly as several would
-
 
 @dataclass(frozen=True)
 class Verdict(Event):
@@ -113,7 +111,7 @@ def verify_all(
 ) -> list[Verdict]:
     """Check files: paths, names of instances, or globs of either; without any, all that the ledger calls checked.
 
-    More than a few are checked on all cores, each by one process, and told in order.
+    More than there are cores are checked on all of them, each by one process, and told in order.
 
     Raises
     ------
@@ -123,7 +121,7 @@ def verify_all(
     book = Ledger.load(ledger)
     files, found = files_of(patterns, book), []
     one = partial(verify, book=book, expand=expand, pure=pure)
-    with ProcessPoolExecutor(cores()) if len(files) > FEW else nullcontext() as pool:
+    with ProcessPoolExecutor(cores()) if len(files) > cores() else nullcontext() as pool:
         for verdict in map(one, files) if pool is None else pool.map(one, files):
             found.append(verdict)
             tell(verdict)
