@@ -265,8 +265,9 @@ class Arrays:
         pairs = None if pairs is None else reached(pairs, *pairs.shape[-2:])
         if self.chain.waits and self.chain.inner(k):
             full = self.waiting(full, pairs)
-        added = np.concatenate(full, axis=-1) if full else np.zeros((len(i), shape[2], 0), np.int64)
-        added = np.ascontiguousarray(added).reshape(len(i) * shape[2], -1)
+        if len(full) != 1:
+            full = [np.concatenate(full, axis=-1) if full else np.zeros((len(i), shape[2], 0), np.int64)]
+        added = np.ascontiguousarray(full[0]).reshape(len(i) * shape[2], -1)
         pairs = None if pairs is None else pairs.reshape(-1, *pairs.shape[-2:])
         exist = None if exist is None else reached(exist).reshape(-1)
         numbers = np.arange(shape[2]) if numbers is None else numbers

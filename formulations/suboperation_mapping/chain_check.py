@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighing, undominated
 from mapgap.problems.suboperation_mapping import certificate
 from mapgap.problems.suboperation_mapping.certificate import chain_labels
@@ -38,9 +36,9 @@ def outlived(chain: Chain, bound: int, proof: Any) -> str | None:
 
 def fits(diagram: Diagram, bound: int) -> bool:
     """Whether sums of weighted numbers stay far below the start of nothing; those of a chain alone stay below it."""
-    steps = np.flatnonzero(np.diff(diagram.moves.rows, prepend=0))
-    most = np.maximum.reduceat(np.abs(diagram.moves.costs), steps).astype(float)
-    return bool(2 * UNIT * max(most.sum(), bound) < NEVER >> 3)
+    costs = diagram.moves.costs
+    most = max(int(costs.max(initial=0)), -int(costs.min(initial=0)))
+    return 2 * UNIT * max(costs.shape[1] * diagram.last * most, bound) < NEVER >> 3
 
 
 def left(diagram: Diagram, chain: Chain, bound: int, proof: Any) -> str | None:
