@@ -38,7 +38,7 @@ def fits(diagram: Diagram, bound: int) -> bool:
     """Whether sums of weighted numbers stay far below the start of nothing; those of a chain alone stay below it."""
     costs = diagram.moves.costs
     most = max(int(costs.max(initial=0)), -int(costs.min(initial=0)))
-    return 2 * UNIT * max(costs.shape[1] * diagram.last * most, bound) < NEVER >> 3
+    return bool(2 * UNIT * max(costs.shape[1] * diagram.last * most, bound) < NEVER >> 3)
 
 
 def left(diagram: Diagram, chain: Chain, bound: int, proof: Any) -> str | None:
