@@ -469,8 +469,9 @@ class Climb:
         """The trees of a bound that is proven; ``None`` if the multipliers of a leaf do not prove it after all."""
         found: dict[str, Any] = {}
         for case in self.all.ways(bound):
-            alone = not case.divided and case.leaves[0][0] >= bound  # one relaxation, which is checked in no time
-            if not alone and case.ascent is not None and case.ascent.bound >= bound:
+            # One relaxation is checked in no time, a chain is not.
+            quick = not case.divided and case.root.value >= bound and not case.root.closed
+            if not quick and case.ascent is not None and case.ascent.bound >= bound:
                 found[case.chain + case.ascent.kind] = case.ascent.proof
                 continue
             if case.shaved is not None and case.shaved[0] >= bound:

@@ -28,10 +28,9 @@ class Shares(Graph):
     ----------
     out : sequence of (int, int)
         The limits of shares that only have work of BP and WU.
-    counted : bool
-        Alike shares are counted on every accelerator, and equal accelerators are told apart by what they have only.
-    headed : bool
-        The first ones of these are told apart from the others all the same.
+    counted, headed : bool
+        Alike shares are counted on every accelerator, and equal accelerators are told apart by what they have only; or
+        the first ones of these from the others all the same.
     firsts, like : list of int
         Of every accelerator the first equal one, and in ``like`` the first one that it is not told apart from.
     runs : list of list of int
