@@ -32,7 +32,12 @@ import math
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph
 from mapgap.solvers.highs import MatrixModel
 
-SAFETY = 1e-6
+SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
+
+
+def safe(bound: float, scale: float) -> int:
+    """Integer lower bound in ticks behind a floating-point one."""
+    return max(0, math.ceil(bound * scale * (1.0 - SAFETY) - 1e-6))
 
 
 def least_ticks(phases: PhaseGraph, node: Node) -> list[float]:
@@ -108,4 +113,4 @@ def fluid_bound(phases: PhaseGraph, time_s: float = 60.0) -> int:
     """Smallest makespan of the flow, rounded up to ticks."""
     model = FluidModel(phases)
     found = model.matrix.solve(time_s, relaxed=True)
-    return 0 if found.bound is None else max(0, math.ceil(found.bound * model.scale * (1.0 - SAFETY) - 1e-6))
+    return 0 if found.bound is None else safe(found.bound, model.scale)

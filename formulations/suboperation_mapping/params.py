@@ -86,7 +86,8 @@ class Chains(Params):
         Where nothing is fused, ways to place the shares of two layers, above which there is no chain.
     told_apart : int
         Accelerators up to which all are told apart along a chain; above, shares are counted for the first weights. And
-        up to which a climb takes the program of one ratio in the place of that of its box.
+        up to which a climb takes the program of one ratio in the place of that of its box, and none of a box with a
+        chain.
     labels : int
         Moves of labels, above which a leaf is not bounded by labels; a step has as many where a plan is made.
     rounds : int

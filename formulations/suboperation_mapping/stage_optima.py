@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapgap.formulations.suboperation_mapping.located_frame import Box
+from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 
 Costs = NDArray[np.int64]
-NEVER = 1 << 60
 
 
 @lru_cache(maxsize=16)

@@ -16,6 +16,7 @@ from mapgap.formulations.suboperation_mapping.boxes import of_ratio
 from mapgap.formulations.suboperation_mapping.chain_boxes import Narrowing
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plans
 from mapgap.formulations.suboperation_mapping.cpsat import Build, RatioModel, UnrelaxedRatioModel, solve_ratio
+from mapgap.formulations.suboperation_mapping.fluid_bound import SAFETY, safe
 from mapgap.formulations.suboperation_mapping.located_frame import Box, Located
 from mapgap.formulations.suboperation_mapping.params import Boxes, Stage
 from mapgap.formulations.suboperation_mapping.phase_graph import PhaseGraph
@@ -32,7 +33,6 @@ from mapgap.solvers.highs import MatrixOutcome, Relaxation
 from mapgap.solvers.integer_lp import WholeRows
 
 EXACT_TICKS = 100_000  #: up to here one tick is 10^4 times the feasibility tolerance of the scaled model
-SAFETY = 1e-6  #: relative error granted to floating-point bounds (HiGHS tolerances are 1e-9 on times scaled to 1000)
 UNRESOLVED = "HiGHS: the times of one row differ too much for doubles; its bounds are not used"
 ModelKind = Literal["unrelaxed", "relaxed", "staged"]
 """Of the complete model: without the engine's linear relaxation, with it, and with the rows of the stages beside it."""
@@ -75,11 +75,6 @@ def known(bound: int, found: Mapped | None) -> SolveResult:
     if found is None:
         return SolveResult(Status.UNKNOWN, Stop.DONE, bound=bound)
     return SolveResult(Status.FEASIBLE, Stop.DONE, found.plan, bound, found.makespan)
-
-
-def safe(bound: float, scale: float) -> int:
-    """Integer lower bound in ticks behind a floating-point one."""
-    return max(0, math.ceil(bound * scale * (1.0 - SAFETY) - 1e-6))
 
 
 def annealed(mapped: Mapped, time_s: float, seed: int) -> Mapped | None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from mapgap.core import DISTRUSTED, Budget, Status
 from mapgap.formulations.suboperation_mapping.boxes import ratios as ratios_of
+from mapgap.formulations.suboperation_mapping.fluid_bound import SAFETY
 from mapgap.formulations.suboperation_mapping.located_frame import Box
 from mapgap.formulations.suboperation_mapping.params import Stage
 from mapgap.formulations.suboperation_mapping.ratio_sweep import parts_of
-from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, SAFETY, ModelKind, Reply
+from mapgap.formulations.suboperation_mapping.stage_search import NO_PLAN, ModelKind, Reply
 from mapgap.problems.suboperation_mapping import Instance, Plan
 from mapgap.problems.suboperation_mapping.lowered.ratios import Ratio
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 GRAIN = 1024  # parts of a tick
+KINDS = (" chain", " shortcuts", " counted", " headed")
 Operation = tuple[str, int, int]
 Terms = list[tuple[int, int]]
 
@@ -37,7 +38,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
     limits = [[(low, high) for low, high, number in parsed(name) for _ in range(number)] for name in boxes]
     for name, limit in zip(boxes, limits, strict=True):
         low, high = zip(*limit, strict=True)
-        if name.endswith((" chain", " shortcuts", " counted", " headed")):
+        if name.endswith(KINDS):
             groups, kind = name.split(" ")
             gone = [group for group in groups.split(",") if "w" in group]
             here = [group for group in groups.split(",") if "w" not in group]
@@ -57,9 +58,7 @@ def cases(instance: dict[str, Any], bound: int, new: Any, names: Any) -> Iterato
             )
             if sum(ratio) == instance["batch"] and not inside:
                 name = ",".join(map(str, ratio))
-                kind = next(
-                    (kind for kind in ("chain", "shortcuts", "counted", "headed") if f"{name} {kind}" in names), ""
-                )
+                kind = next((kind.strip() for kind in KINDS if name + kind in names), "")
                 if kind:
                     yield (
                         f"{name} {kind}",
