@@ -478,6 +478,8 @@ class Climb:
                 value, steps = case.shaved
                 found[case.name.removesuffix(ORDER) + (f"{BELOW}{value}" if value > bound else "")] = steps
                 continue
+            if case.name in found:  # boxes of a certificate may overlap, and so do their parts
+                continue
             model = written(self.instance, bound, case.name)
             steps, waiting = found.setdefault(case.name, []), [case.root]
             while waiting:

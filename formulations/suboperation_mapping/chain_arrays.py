@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.formulations.suboperation_mapping.chain_kernels import deal
+from mapgap.formulations.suboperation_mapping.chain_kernels import deal, different
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 
 Whole = NDArray[np.int64]
+Small = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 Sorts = tuple[str, ...]
 NOTHING, PLACE, SPREAD, RISING, PLACES = "nothing", "place", "spread", "rising", "places"
@@ -39,10 +40,12 @@ class Step(NamedTuple):
         Of the states after it.
     each : int
         Moves of a state.
-    to : (moves,) int64
+    to : (moves,) int32
         The state after each.
-    added : (moves, numbers) int64
-        What it adds to a label.
+    added : (different, numbers) int64
+        What moves add to a label.
+    which : (moves,) int32
+        Which of these rows each adds.
     pairs : (moves, shares, starts) bool, or None
         Whether a start is that of a share.
     numbers : (each,) int64
@@ -53,8 +56,9 @@ class Step(NamedTuple):
 
     sorts: Sorts
     each: int
-    to: Whole
+    to: Small
     added: Whole
+    which: Small
     pairs: Flags | None
     numbers: Whole
     exist: Flags | None = None
@@ -62,7 +66,8 @@ class Step(NamedTuple):
     @property
     def turns(self) -> bool:
         """Whether moves of a state lead to different ones."""
-        return bool(np.diff(self.to.reshape(-1, self.each)).any())
+        to = self.to.reshape(-1, self.each)
+        return bool((to != to[:, :1]).any())
 
 
 class Arrays:
@@ -80,7 +85,8 @@ class Arrays:
         self.known_states: dict[tuple[Sorts, bool], Whole] = {}
         self.on = self.one[self.spreads]  # by spread and share its place, as a row of 0 and 1
         self.none = np.zeros(self.n, np.int64)
-        self.here = self.none  # the states that the step that is made has moves of, without what is remembered
+        # Of the step that is made: states before it without what is remembered, by both parts, that have moves.
+        self.here = np.ones((1, 1), np.bool_)
         self.known: dict[int, Whole] = {}
 
     def after(self, step: Step) -> tuple[Sorts, str]:
@@ -91,36 +97,36 @@ class Arrays:
         """A step after states of these sorts, and of what is remembered; ``here`` are those that can be reached."""
         step, remembers = self.chain.steps[k], len(self.chain.origin) > len(START)
         of_both = here.reshape(-1, self.size[kept] if remembers else 1)
-        self.here = np.flatnonzero(of_both.any(axis=1))
+        self.here = of_both.any(axis=1).reshape(self.size[sorts[0]], self.size[sorts[1]])
         make: Callable[..., Step] = getattr(self, step.func.__name__)
         one = make(k, sorts, *step.args[1:], **step.keywords)
         if k == self.chain.first_fused:  # moves have the place of FP first
             first = np.isin(np.arange(self.n), self.chain.firsts)
             one = one._replace(exist=np.resize(np.repeat(first, one.each // self.n), one.to.size))
-        return self.remembering(k, one, kept, of_both[self.here]) if remembers else one
+        return self.remembering(k, one, kept, of_both[of_both.any(axis=1)]) if remembers else one
 
     def remembering(self, k: int, step: Step, kept: str, here: Flags) -> Step:
         """With an axis for what is remembered, as :meth:`~.chain_shortcuts.Shortcuts.remembering`."""
-        to: Whole = step.to.reshape(-1, 1, step.each)
-        many, after = self.size[kept], kept
-        added = step.added.reshape(*to.shape, -1)
+        to = step.to.reshape(-1, 1, step.each)
+        many, after, added, which = self.size[kept], kept, step.added, step.which.reshape(to.shape)
         if k in self.chain.ended:
-            added = added + self.longer(k, to)
+            added, which = self.grouped(added[which] + self.longer(k, to))
             after = kept if self.chain.steps[k].func is Chain.join else NOTHING
         if k in self.chain.opened:
             to, after = to * self.n**2 + to, PLACES
         elif after != NOTHING:
-            to = to * many + np.arange(many)[:, None]
-        shape = len(to), many, step.each
-        added = np.broadcast_to(added, (*shape, added.shape[-1]))[here]
-        added = added.reshape(np.prod(added.shape[:-1]), -1)
-        exist = step.exist
-        if exist is not None:
-            exist = np.broadcast_to(exist.reshape(len(to), 1, -1), shape)[here].reshape(-1)
-        to = np.broadcast_to(to, shape)[here].reshape(-1)
-        return step._replace(sorts=(*step.sorts, after), to=to, added=added, exist=exist)
+            to = to * many + np.arange(many, dtype=np.int32)[:, None]
 
-    def longer(self, k: int, to: Whole) -> Whole:
+        def reached(part: NDArray[Any]) -> NDArray[Any]:
+            found: NDArray[Any] = np.broadcast_to(part, (len(to), many, step.each))[here].reshape(-1)
+            return found
+
+        exist = None if step.exist is None else reached(step.exist.reshape(len(to), 1, -1))
+        return Step(
+            (*step.sorts, after), step.each, reached(to), added, reached(which), step.pairs, step.numbers, exist
+        )
+
+    def longer(self, k: int, to: Small) -> Whole:
         """What the transfers of a shortcut add, by state, what is remembered, and move."""
         step, inner = self.chain.steps[k], self.chain.ended[k]
         outer, (i, i2) = step.args[1], np.divmod(np.arange(self.n**2)[:, None], self.n)
@@ -243,41 +249,48 @@ class Arrays:
         sorts: Sorts,
         to: Whole,
         *parts: Whole,
+        grouped: tuple[Whole, Small] | None = None,
         pairs: Flags | None = None,
         numbers: Whole | None = None,
         exist: Flags | None = None,
         chosen: bool = False,
     ) -> Step:
-        """A step of the states and moves of ``to``: the numbers that it adds, side by side, whatever they depend on.
+        """A step with the states after it, by both parts of that before and move, or by some of these.
 
-        Moves have ``chosen`` a spread of FP, whose number is that among all ways, or it is that of before.
+        So are the numbers that it adds, whose parts are put side by side, or they are ``grouped`` already. Moves have
+        ``chosen`` a spread of FP, whose number is that among all ways, or it is that of before.
         """
-        shape = to.shape
+        each = to.shape[-1]
         if self.chain.counted:
             to = self.number(sorts, chosen)[to]
-        i, j = np.divmod(self.here, shape[1])  # both parts of a state
 
         def reached(part: NDArray[Any], *width: int) -> NDArray[Any]:
-            found: NDArray[Any] = np.broadcast_to(part, (*shape, *width))[i, j]
-            return found
+            found: NDArray[Any] = np.broadcast_to(part, (*self.here.shape, each, *width))[self.here]
+            return found.reshape(-1, *width)
 
-        full = [reached(part, part.shape[-1]) for part in parts]
-        pairs = None if pairs is None else reached(pairs, *pairs.shape[-2:])
+        full = list(parts)
         if self.chain.waits and self.chain.inner(k):
             full = self.waiting(full, pairs)
-        if len(full) != 1:
-            full = [np.concatenate(full, axis=-1) if full else np.zeros((len(i), shape[2], 0), np.int64)]
-        added = np.ascontiguousarray(full[0]).reshape(len(i) * shape[2], -1)
-        pairs = None if pairs is None else pairs.reshape(-1, *pairs.shape[-2:])
-        exist = None if exist is None else reached(exist).reshape(-1)
-        numbers = np.arange(shape[2]) if numbers is None else numbers
-        return Step(sorts, shape[2], reached(to).reshape(-1), added, pairs, numbers, exist)
+        added, which = self.grouped(*full) if grouped is None else grouped
+        pairs = None if pairs is None else reached(pairs, *pairs.shape[-2:])
+        exist = None if exist is None else reached(exist)
+        numbers = np.arange(each) if numbers is None else numbers
+        return Step(sorts, each, reached(to.astype(np.int32)), added, reached(which), pairs, numbers, exist)
+
+    def grouped(self, *parts: Whole) -> tuple[Whole, Small]:
+        """Rows of numbers, whose parts are side by side, that differ, and which of them each is."""
+        shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        rows = np.concatenate([np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts], axis=-1)
+        which = np.empty(shape, np.int32)
+        rows = np.ascontiguousarray(rows).reshape(which.size, rows.shape[-1])
+        return different(rows, which.reshape(-1)), which
 
     def waiting(self, parts: list[Whole], pairs: Flags | None) -> list[Whole]:
         """As :meth:`~.chain_moves.Moves.waiting`."""
         time, work, since = parts
         if pairs is None:
-            return [time, work, work * 0 + time.min(axis=-1)[..., None], np.repeat(time, self.n, axis=-1), since]
+            least = np.repeat(time.min(axis=-1)[..., None], self.n, axis=-1)
+            return [time, work, least, np.repeat(time, self.n, axis=-1), since]
         one = pairs.sum(axis=(-2, -1)) == 1
         own = np.where(pairs, np.where(one[..., None, None], work[..., None, :], time[..., None]), 0)
         return [time, work, work, own.reshape(*own.shape[:-2], -1), since]
@@ -293,7 +306,7 @@ class Arrays:
     # ---- steps: axes are the part of FP, that of BP, and moves ----
 
     def same(self, k: int, sorts: Sorts) -> Step:
-        return self.step(k, sorts, self.states(sorts))
+        return self.step(k, sorts, self.states(sorts), self.none[:0])
 
     def work(self, k: int, sorts: Sorts, o: Any) -> Step:
         to = self.states(sorts) + self.none
@@ -343,16 +356,14 @@ class Arrays:
         o, i2 = ("FP", after, -1), np.arange(self.n)[:, None]
         ticks = np.sum([self.moved(o, ("FP", here, b))[c] for b, c in enumerate(self.ways[RISING].T)], axis=0)
         to = np.arange(len(self.rising)) * self.n + i2
-        to = np.broadcast_to(to, (self.n, *to.shape))
         parts = ticks.T[:, None, :, None], self.none
         return self.step(k, (RISING, PLACE), to, *parts, numbers=self.rising, chosen=True)
 
     def back(self, k: int, sorts: Sorts, here: int, after: int) -> Step:
         first, second = self.backward(here, after, self.fronts[RISING])
-        added = np.zeros((first.shape[1], *second.shape[1:], 1 + self.n), np.int64)
-        deal(first, second, self.spreads, added)
-        to = np.broadcast_to(self.both(RISING), added.shape[:-1])
-        return self.step(k, (RISING, SPREAD), to, added, exist=self.exist)
+        which = np.zeros((*self.here.shape, len(self.spreads)), np.int32)
+        grouped = deal(first, second, self.spreads, self.n, self.here, which), which
+        return self.step(k, (RISING, SPREAD), self.both(RISING), grouped=grouped, exist=self.exist)
 
     def both(self, front: str) -> Whole:
         """The number of the state with a spread of FP, the first axis, and one of BP, the last one."""
@@ -369,19 +380,14 @@ class Arrays:
 
     def join(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
         s, a = np.arange(self.size[RISING]), np.arange(self.n)
-        to = np.broadcast_to((s[:, None] * self.n + a)[:, None], (len(s), len(self.spreads), self.n))
+        to = (s[:, None] * self.n + a)[:, None]
         return self.step(k, (RISING, PLACE), to, self.alone(self.gathered(fused, inner), self.one))
 
     def begin(self, k: int, sorts: Sorts, fused: int, inner: int) -> Step:
-        s, a = self.size[RISING], np.arange(self.n)
-        own = self.moved(("BP", fused, -1), ("FP", fused, -1)).T
+        a, own = np.arange(self.n), self.moved(("BP", fused, -1), ("FP", fused, -1)).T
         since = (self.compute(("FP", fused, -1)) + self.forward(inner, fused))[:, None]
-        to = np.broadcast_to(a * self.n + a[:, None], (s, self.n, self.n))
-        where = self.one[:, None]
-        shape = s, self.n, self.n
-        return self.step(
-            k, (PLACE, PLACE), to, self.alone(np.broadcast_to(own, shape), where, np.broadcast_to(since, shape))
-        )
+        added = self.alone(own + since * 0, self.one[:, None], since)
+        return self.step(k, (PLACE, PLACE), a * self.n + a[:, None], added)
 
     def forward(self, here: int, fused: int | None) -> Whole:
         """The time of FP: by spread, and by the place of the fused one that it reads from, or one column."""
@@ -400,11 +406,9 @@ class Arrays:
         b, n = ("BP", fused, -1), self.n
         since = self.compute(("FP", fused, -1))[:, None] + self.moved(("FP", after, -1), ("FP", fused, -1))
         ticks = self.compute(b) + self.moved(b, ("BP", after, -1))[:, None] + self.moved(b, ("FP", fused, -1))
-        shape = n, n, n, n  # both parts of the state, then those of the move
-        added = self.alone(
-            np.broadcast_to(ticks, shape), self.one, np.broadcast_to(since.T[:, None, :, None], shape)
-        ).reshape(n, n, n * n, -1)
-        return self.step(k, (PLACE, PLACE), np.broadcast_to(np.arange(n * n), (n, n, n * n)), added)
+        # axes are both parts of the state, then those of the move
+        added = self.alone(np.broadcast_to(ticks, (n, n, n, n)), self.one, since.T[:, None, :, None])
+        return self.step(k, (PLACE, PLACE), np.arange(n * n), added.reshape(n, n, n * n, -1))
 
     # ---- the tail ----
 
@@ -426,7 +430,6 @@ class Arrays:
         since = np.where(holds > 0, -2 * NEVER, soonest)
         rest = self.size[sorts[1]]
         to = np.arange(len(own)) * rest + np.arange(rest)[:, None]
-        to = np.broadcast_to(to, (self.size[sorts[0]], *to.shape))
         numbers = self.rising if inner is None else None
         parts = (part[:, None] for part in (both, work, since))
         return self.step(k, (sort, sorts[1]), to, *parts, numbers=numbers, chosen=True)
@@ -434,8 +437,7 @@ class Arrays:
     def back_alone(self, k: int, sorts: Sorts, here: int, inner: int | None) -> Step:
         first, second = self.backward(here, inner, self.fronts[sorts[0]])
         time = np.moveaxis(first[:, :, None] + second[:, None], 0, -1)  # by spread of FP, state of BP, spread and share
-        to = np.broadcast_to(self.both(sorts[0]), time.shape[:-1])
-        exist = self.exist if inner is None else None
+        to, exist = self.both(sorts[0]), self.exist if inner is None else None
         loads, after = self.loads(time), (sorts[0], SPREAD)
         return self.step(k, after, to, time, loads, self.none, pairs=self.on > 0, exist=exist)
 
@@ -450,7 +452,6 @@ class Arrays:
         since = np.where(on.max(axis=1)[:, None] > 0, 0, read.min(axis=-1)[..., None])
         rest = self.size[sorts[1]]
         to = np.arange(self.n) * rest + np.arange(rest)[:, None]
-        to = np.broadcast_to(to, (len(front), *to.shape))
         return self.step(k, (PLACE, sorts[1]), to, *(part[:, None] for part in (read, work, since)))
 
     def close(self, k: int, sorts: Sorts, fused: int, inner: int | None) -> Step:
@@ -458,6 +459,5 @@ class Arrays:
         ticks = self.compute(o)[None] if inner is None else self.gathered(fused, inner)
         ticks = ticks + self.moved(o, i)[:, None]
         to = np.arange(self.n)[:, None, None] * self.n + np.arange(self.n)
-        to = np.broadcast_to(to, (self.n, self.size[sorts[1]], self.n))
         since = self.compute(i)[:, None, None]
-        return self.step(k, (PLACE, PLACE), to, self.alone(np.broadcast_to(ticks, to.shape), self.one, since))
+        return self.step(k, (PLACE, PLACE), to, self.alone(ticks, self.one, since))

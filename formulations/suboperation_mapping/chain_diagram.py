@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, START, Arrays, Sorts
-from mapgap.formulations.suboperation_mapping.chain_kernels import Table, advance, follow, group, mark, shortest, weigh
+from mapgap.formulations.suboperation_mapping.chain_kernels import Table, advance, follow, mark, shortest, weigh
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -84,7 +84,7 @@ class Diagram:
         self.few = chain.weighed  # weights of the tail
         self.starts, self.numbers, self.pairs = list[Whole](), list[Small](), list[Flags | None]()
         self.turning, self.barred = list[bool](), dict[int, Flags]()
-        self.tail: dict[int, Whole] = {}  # by step of it what moves add, numbers without weights, too
+        self.tail = dict[int, tuple[Whole, Small]]()  # by step of it what moves add, numbers without weights, too
         lead, costs, known = list[Small](), list[tuple[Whole, Small]](), dict[Any, int]()
         after = list[tuple[int, Sorts, str]]()  # states after a step, how many and which
         here, states, sorts, kept = np.ones(1, np.bool_), [1], START, NOTHING  # ``here`` are states that can be reached
@@ -93,12 +93,15 @@ class Diagram:
             if twin == k:
                 step = arrays.made(k, sorts, kept, here)
                 those = slice(None) if step.exist is None else step.exist
-                added = step.added[those]
+                added, which = used(step.added, step.which[those])
                 if chain.inner(k):
-                    self.tail[k] = added
+                    self.tail[k] = added, which
                 cost = arrays.cost(k, added) if k != chain.fold else np.zeros((len(added), 1), int)
-                costs.append(different(cost))
-                lead.append(step.to[those].astype(np.int32))
+                if cost is not added:
+                    cost, of = arrays.grouped(cost)
+                    which = of[which]
+                costs.append((cost, which))
+                lead.append(step.to[those])
                 counts = np.zeros(len(here), np.int64)
                 counts[here] = step.each if step.exist is None else step.exist.reshape(-1, step.each).sum(axis=1)
                 self.starts.append(np.append(0, np.cumsum(counts)))
@@ -134,19 +137,26 @@ class Diagram:
     def joined(self, lead: list[Small], costs: list[tuple[Whole, Small]]) -> Table:
         """The moves of all steps together."""
         width, counts = max(rows.shape[1] for rows, _ in costs), [len(rows) for rows, _ in costs]
-        known = np.cumsum([0, *counts]).astype(np.int32)
+        to, price = np.empty((2, self.first_move[-1]), np.int32)
+        known, every = np.cumsum([0, *counts]), np.zeros((sum(counts), width), np.int64)
+        for k, (rows, which) in enumerate(costs):
+            own = slice(self.first_move[k], self.first_move[k + 1])
+            np.add(lead[k], self.offsets[k + 1], out=to[own], casting="unsafe")
+            np.add(which, known[k], out=price[own], casting="unsafe")
+            every[known[k] : known[k + 1], : rows.shape[1]] = rows
         begins = [begin + starts[:-1] for begin, starts in zip(self.first_move, self.starts, strict=False)]
-        return Table(
-            np.append(np.concatenate(begins), self.first_move[-1]),
-            np.concatenate([to + np.int32(begin) for begin, to in zip(self.offsets[1:], lead, strict=False)]),
-            np.concatenate([which + begin for begin, (_, which) in zip(known, costs, strict=False)]),
-            np.concatenate([np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) for rows, _ in costs]),
-            np.repeat(np.arange(1, self.last + 1), counts),
-        )
+        begin = np.append(np.concatenate(begins), self.first_move[-1])
+        return Table(begin, to, price, every, np.repeat(np.arange(1, self.last + 1), counts))
 
     def cost(self, k: int, moves: Whole) -> Whole:
         """What some moves of a step add to the numbers that have weights; the fused one adds nothing."""
         found: Whole = self.moves.costs[self.price[self.first_move[k] + moves]]
+        return found
+
+    def added(self, k: int, moves: Whole) -> Whole:
+        """What some moves of a step of the tail add, numbers without weights, too."""
+        rows, which = self.tail[k]
+        found: Whole = rows[which[moves]]
         return found
 
     def to(self, k: int, moves: Whole) -> Whole:
@@ -291,7 +301,7 @@ class Diagram:
             longest = labels[:, 1 : 1 + self.shares].max(axis=1)
             work = np.maximum(0, self.busy(labels) - longest[:, None])
             return np.column_stack([to, longest, work])
-        new = np.maximum(0, labels[rows, 1:] + self.tail[k][which])
+        new = np.maximum(0, labels[rows, 1:] + self.added(k, which))
         pairs = self.pairs[k]
         if pairs is not None:
             since = np.where(pairs[which], labels[rows, 1 : 1 + self.shares, None], NEVER).min(axis=1)
@@ -347,12 +357,13 @@ class Diagram:
         return weighing.value(k, labels[:, 0], self.weighed(k, labels))
 
 
-def different(rows: Whole) -> tuple[Whole, Small]:
-    """The rows that differ, and which of them each row is."""
-    slots = np.full(2 << len(rows).bit_length(), -1, np.int32)
-    first, which = np.empty((2, len(rows)), np.int32)
-    count = group(np.ascontiguousarray(rows), slots, first, which)
-    return rows[first[:count]], which
+def used(rows: Whole, which: Small) -> tuple[Whole, Small]:
+    """Those rows alone that are some."""
+    some = np.zeros(len(rows), np.bool_)
+    some[which] = True
+    if some.all():
+        return rows, which
+    return rows[some], (np.cumsum(some, dtype=np.int32) - np.int32(1))[which]
 
 
 def undominated(labels: Whole) -> Whole:

@@ -12,6 +12,7 @@ from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 
 Whole = NDArray[np.int64]
 Small = Annotated[NDArray[np.int32], "i4[::1]"]
+Flags = NDArray[np.bool_]
 LANES = 32  #: labels that are compared at a time
 ODD = 0x61C8864680B583EB  #: spreads the sums of rows over all numbers of 64 bits
 
@@ -75,57 +76,103 @@ def follow(moves: Table, prices: Whole, rest: Whole, path: Whole) -> None:
         state = moves.to[path[k]]
 
 
-@kernel("void(i8[:,:,::1],i8[:,:,::1],i8[:,::1],i8[:,:,:,::1])")
-def deal(first: NDArray[np.int64], second: NDArray[np.int64], spreads: Whole, added: NDArray[np.int64]) -> None:
-    """Fill in what BP adds, zeros so far: the longest load of an accelerator, and by how much others are shorter.
+@kernel("i8(i8[:,::1],i8)", makes_arrays=False)
+def coded(rows: Whole, i: int) -> int:
+    """A number that rows which are equal have in common."""
+    code = 0
+    for j in range(rows.shape[1]):
+        code = (code ^ rows[i, j]) * ODD
+        code ^= code >> 29
+    return code
 
-    A share takes the sum of ``first``, by share, spread of FP and own spread, and ``second``, by share, state of BP and
-    own spread.
+
+@kernel("i8(i8[:,::1],i8[:,::1],i4[::1],i8,i4[::1])", makes_arrays=False)
+def group(rows: Whole, known: Whole, slots: Small, count: int, which: Small) -> int:
+    """Number rows as they come, equal ones alike; how many there are then.
+
+    The first ``count`` of ``known`` have numbers, and it has room for others; ``slots`` have these numbers, or -1, and
+    are more than twice as many, by a power of 2. ``which`` gets the number of each row.
     """
-    shares, fronts, many = first.shape
-    for i in range(fronts):
-        for j in range(second.shape[1]):
-            for own in range(many):
-                here = added[i, j, own]
-                for b in range(shares):
-                    here[1 + spreads[own, b]] += first[b, i, own] + second[b, j, own]
-                for a in range(1, len(here)):
-                    here[0] = max(here[0], here[a])
-                for a in range(1, len(here)):
-                    here[a] -= here[0]
-
-
-@kernel("i8(i8[:,::1],i4[::1],i4[::1],i4[::1])")
-def group(rows: Whole, slots: Small, first: Small, which: Small) -> int:
-    """Number different rows as they come; how many there are.
-
-    ``slots`` are -1, more than there are rows, by a power of 2; ``first`` gets a row of each number, ``which`` the
-    number of each row.
-    """
-    count, mask = 0, len(slots) - 1
+    mask = len(slots) - 1
     for i in range(len(rows)):
-        code = np.int64(0)
-        for j in range(rows.shape[1]):
-            code = (code ^ rows[i, j]) * ODD
-            code ^= code >> 29
-        slot = code & mask
+        slot = coded(rows, i) & mask
         while True:
-            known = slots[slot]
-            if known < 0:
+            number = slots[slot]
+            if number < 0:
                 slots[slot] = which[i] = count
-                first[count] = i
+                for j in range(rows.shape[1]):
+                    known[count, j] = rows[i, j]
                 count += 1
                 break
             equal = True
             for j in range(rows.shape[1]):
-                if rows[first[known], j] != rows[i, j]:
-                    equal = False
-                    break
+                equal &= known[number, j] == rows[i, j]
             if equal:
-                which[i] = known
+                which[i] = number
                 break
             slot = (slot + 1) & mask
     return count
+
+
+@kernel("Tuple((i8[:,::1],i4[::1]))(i8[:,::1],i8,i8)")
+def room(known: Whole, count: int, more: int) -> tuple[Whole, Small]:
+    """The first ``count`` rows with room for more, twice as many or ``more``, and their slots."""
+    rows = np.empty((count + max(count, more), known.shape[1]), np.int64)
+    rows[:count] = known[:count]
+    many = 4
+    while many <= 2 * len(rows):
+        many *= 2
+    slots = np.full(many, -1, np.int32)
+    for i in range(count):
+        slot = coded(rows, i) & (many - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (many - 1)
+        slots[slot] = i
+    return rows, slots
+
+
+@kernel("i8[:,::1](i8[:,::1],i4[::1])")
+def different(rows: Whole, which: Small) -> Whole:
+    """The rows that differ, as they come; ``which`` gets which of them each row is."""
+    count = 0
+    known, slots = room(rows, 0, LANES)
+    for begin in range(0, len(rows), LANES):
+        end = min(begin + LANES, len(rows))
+        if count + LANES > len(known):
+            known, slots = room(known, count, LANES)
+        count = group(rows[begin:end], known, slots, count, which[begin:end])
+    return known[:count].copy()
+
+
+@kernel("i8[:,::1](i8[:,:,::1],i8[:,:,::1],i8[:,::1],i8,b1[:,::1],i4[:,:,::1])")
+def deal(
+    first: NDArray[np.int64], second: NDArray[np.int64], spreads: Whole, places: int, here: Flags, which: Small
+) -> Whole:
+    """What BP adds, rows that differ: the longest load of an accelerator, and by how much those of others are shorter.
+
+    ``which`` gets which of them it is, by spread of FP, state of BP and own spread, of those that are ``here``. A share
+    takes the sum of ``first``, by share, spread of FP and own spread, and ``second``, by share, state of BP and own
+    spread.
+    """
+    shares, fronts, many = first.shape
+    rows, count = np.empty((many, 1 + places), np.int64), 0
+    known, slots = room(rows, 0, many)
+    for i in range(fronts):
+        for j in range(second.shape[1]):
+            if not here[i, j]:
+                continue
+            rows[:] = 0
+            for own in range(many):
+                for b in range(shares):
+                    rows[own, 1 + spreads[own, b]] += first[b, i, own] + second[b, j, own]
+                for a in range(1, 1 + places):
+                    rows[own, 0] = max(rows[own, 0], rows[own, a])
+                for a in range(1, 1 + places):
+                    rows[own, a] -= rows[own, 0]
+            if count + many > len(known):
+                known, slots = room(known, count, many)
+            count = group(rows, known, slots, count, which[i, j])
+    return known[:count].copy()
 
 
 @kernel("i8(i8[:,::1],i8[::1],i8,i8,Table,i8[:,::1])", Table, makes_arrays=False)

@@ -23,8 +23,8 @@ from mapgap.formulations.suboperation_mapping.chain_arrays import (
     START,
     Arrays,
 )
-from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, different
-from mapgap.formulations.suboperation_mapping.chain_kernels import gather, thin
+from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram
+from mapgap.formulations.suboperation_mapping.chain_kernels import different, gather, thin
 from mapgap.formulations.suboperation_mapping.chain_plan import chain_plans
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
@@ -292,7 +292,7 @@ def same_moves(chain):
         assert [after[i] for i in diagram.to(k, every)] == [move[0] for move in moves]
         assert diagram.first_move[k + 1] - diagram.first_move[k] == len(moves)
         if chain.inner(k) and k != chain.fold:  # inside, what moves add has weights
-            assert diagram.tail[k].tolist() == [list(move[1]) for move in moves]
+            assert diagram.added(k, every).tolist() == [list(move[1]) for move in moves]
         costs = [list(chain.cost(k, move[1])) if k != chain.fold else [] for move in moves]
         found = diagram.cost(k, every).tolist()
         assert found == [cost + [0] * (len(row) - len(cost)) for row, cost in zip(found, costs, strict=True)]
@@ -629,7 +629,8 @@ def test_rows_that_differ_are_numbered_as_they_come(seed):
     most, width = rng.choice([1, 20, 2**40]), rng.randint(1, 4)
     rows = [tuple(rng.randint(-most, most) for _ in range(width)) for _ in range(rng.randint(1, 400))]
     rows += rng.choices(rows, k=rng.randint(0, 100))
-    found, which = different(np.array(rows))
+    which = np.empty(len(rows), np.int32)
+    found = different(np.array(rows), which)
     assert [*map(tuple, found.tolist())] == [*dict.fromkeys(rows)]
     assert [*map(tuple, found[which].tolist())] == rows
 

@@ -188,6 +188,19 @@ def test_a_climb_goes_on_from_programs_where_chains_are_quicker():
     check({"schema": 1, "instance": data, "bound": more, "proof": proof})
 
 
+def test_boxes_that_overlap_have_one_proof_of_what_they_have_in_common():
+    """A box of a certificate is as wide as its chain is, so others may lie in it; then both are divided alike."""
+    data = with_equal_accelerators(
+        network([("split", 7000, 8000, 9000), ("fused", 500, 500, 0)] * 2, 3, 6, 10**8), random.Random(1)
+    )
+    params = Certificate(told_apart=0, enough=2.0, asked=600)
+    search = Climb(data, 10**9, Budget(60.0).start(), params, (1, {"1-6x3": [], "1-5x3": [], "1-5x2": [], "6-6x1": []}))
+    search.run()
+    cases = [case.name for case in search.all.ways(search.bound)]
+    assert len({*cases}) < len(cases)
+    check({"schema": 1, "instance": data, "bound": search.bound, "proof": search.proof(search.bound)})
+
+
 def test_boxes_and_ratios_of_equal_accelerators_have_programs_as_well_as_chains():
     """A box before its chain, and is then divided; a ratio with a chain that has moves few enough for a tree."""
     rng = random.Random(11)
