@@ -26,10 +26,10 @@ class LabelSearch(Params):
 
     Attributes
     ----------
-    moves, cells, pairs : int
-        Most moves (a group in front of the devices used behind it), pairs of a group and a layer, and pairs of groups
-        where transfers are parallel, that a search or a relaxation holds; of moves and pairs with layers no more than
-        what a quarter of the memory of the run has room for.
+    moves, cells : int
+        Most moves (a group in front of the devices used behind it, or where transfers are parallel of another group)
+        and pairs of a group and a layer that a search or a relaxation holds; no more than what a quarter of the memory
+        of the run has room for.
     relaxed : int
         Moves from which a search along one order and relaxations come first: their sums in front of cuts spare more
         labels than they cost.
@@ -41,7 +41,6 @@ class LabelSearch(Params):
 
     moves: int = 2**26
     cells: int = 2**24
-    pairs: int = 2**26
     relaxed: int = 20_000
     growth: int = 6
     steps: int = 8
@@ -73,13 +72,10 @@ class Columns(Params):
     Attributes
     ----------
     columns : int
-        Most columns of a model.
-    cells : int
-        Most pairs of a group and a layer that columns are looked for in.
+        Most columns of a model, and pairs of a group and a layer that columns are looked for in.
     """
 
-    columns: int = 400_000
-    cells: int = 150_000
+    columns: int = 200_000
 
 
 @dataclass(frozen=True)

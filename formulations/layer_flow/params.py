@@ -33,8 +33,6 @@ class Stages(Params):
         Deterministic time of CP-SAT for one choice of stages.
     steps : int
         Exchanges that are tried when stages are given to nodes, per attempt.
-    restarts : int
-        Choices of stages that are given to nodes, for one flow.
     fewer : float
         Of a flow, the next one that is tried, from the largest one for which stages exist.
     """
@@ -42,5 +40,4 @@ class Stages(Params):
     wide: int = 6
     work: float = 2.0
     steps: int = 20_000
-    restarts: int = 6
     fewer: float = 0.98

@@ -22,7 +22,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, permutations, zip_longest
+from itertools import count, pairwise, permutations, zip_longest
 
 from ortools.sat.python import cp_model
 
@@ -102,8 +102,8 @@ class Cluster:
                 able = [(c, self.tables[c][k - 1]) for c in own if k <= len(self.tables[c]) and self.tables[c][k - 1]]
                 for chosen in self._minimal(able, self.flow, wide):
                     members = [0] * len(self.classes)
-                    for c, count in chosen.items():
-                        members[c] = count
+                    for c, number in chosen.items():
+                        members[c] = number
                     yield Pattern(region, k, tuple(members))
 
     def _minimal(self, able: Sequence[tuple[int, int]], flow: int, wide: int) -> Iterator[dict[int, int]]:
@@ -303,7 +303,7 @@ def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveR
     tried: set[tuple[tuple[Pattern, ...], ...]] = set()
     while flow > best and not budget.exhausted:
         cluster = Cluster(instance, flow)
-        for seed in range(params.restarts):
+        for seed in count():  # until a choice comes back
             stages = None if budget.exhausted else chosen(cluster, budget, params, seed)
             if stages is None or best >= flow:
                 break

@@ -19,7 +19,6 @@ import numpy as np
 from mapgap.core import Budget
 from mapgap.formulations.neuron_masking.lagrangian import Bounds, Search, solve_single
 from mapgap.formulations.neuron_masking.lagrangian_kernels import run_enumeration
-from mapgap.formulations.neuron_masking.params import Lagrangian as Params
 from mapgap.formulations.neuron_masking.price_kernels import Prices, solve_master
 from mapgap.formulations.neuron_masking.prices import Counts, box_of
 from mapgap.problems.neuron_masking import Instance
@@ -146,7 +145,7 @@ class Part:
         span = self.chain.worth(upper) - cuts[0][0] + 1.0
         reach = [4.0 * span / max(1.0, hull[:, k].max() - cuts[0][k + 1]) for k in (0, 1)]
         best: Priced | None = None
-        for _ in range(Params.cuts):
+        while True:
             a, b, value = solve_master(np.array(cuts), hull, *reach)
             priced = Priced(self, lower, upper, self.multipliers(a, b), bits)
             if best is None or priced.limit < best.limit:
@@ -155,7 +154,6 @@ class Part:
                 break
             masks.append(priced.mask)
             cuts.append([float(self.chain.worth(priced.mask)), *map(float, self.chain.totals(priced.mask))])
-        assert best is not None
         return best, masks
 
     def multipliers(self, a: float, b: float) -> list[float]:

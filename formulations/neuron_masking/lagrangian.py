@@ -48,7 +48,7 @@ class Search(Lagrangian):
     """Branch and bound for the objectives ``neurons`` and ``contribution``; the chain has a mask."""
 
     def __init__(self, chain: Chain, budget: Budget, params: Params = Params()) -> None:
-        super().__init__(chain, budget, params)
+        super().__init__(chain, budget)
         self.steps, self.boxes = params.steps, 0
         self.tables = Tables(self.prefix, np.zeros_like(self.prefix), self.choice)
 

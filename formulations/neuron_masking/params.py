@@ -1,21 +1,8 @@
-"""Parameters of the exact methods of neuron masking, and of masks from prices."""
+"""Parameters of the exact methods of neuron masking."""
 
 from dataclasses import dataclass
 
 from mapgap.core import Params
-
-
-@dataclass(frozen=True)
-class Prices(Params):
-    """Masks and bounds from prices of work and memory.
-
-    Attributes
-    ----------
-    cuts : int
-        Most cutting planes per box of counts.
-    """
-
-    cuts: int = 40
 
 
 @dataclass(frozen=True)
@@ -33,7 +20,7 @@ class Fleet(Params):
 
 
 @dataclass(frozen=True)
-class Lagrangian(Prices, Fleet):
+class Lagrangian(Fleet):
     """Branch and bound on the Lagrangian.
 
     Attributes

@@ -32,14 +32,14 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
 
     def exchange(board: Board) -> Iterator[None]:
         """Step 4."""
-        board.offer(quick_plan(instance, board.listened(), thorough=True, params=params))
+        board.offer(quick_plan(instance, board.listened(), thorough=True))
         yield
 
     models = Member("whole_models", bound)
     portfolio = Portfolio(
         first=[
             models,
-            Member("priced_layers", whole(priced_layers.run, params=params)),
+            Member("priced_layers", whole(priced_layers.run)),
             Member("lagrangian", whole(lagrangian.run, start=True, params=params)),
             Member("exchange", exchange),
         ],

@@ -16,21 +16,20 @@ drawn. For the smallest share the common share is the optimum. No solver takes p
 from __future__ import annotations
 
 from mapgap.core import Budget, SolveResult, Status, Stop
-from mapgap.formulations.neuron_masking.params import Prices as Params
 from mapgap.formulations.neuron_masking.prices import quick_plan
 from mapgap.heuristics.neuron_masking.elfish_greedy import counts
 from mapgap.heuristics.neuron_masking.straggler import NOTHING_FITS, Straggler
 from mapgap.problems.neuron_masking import Instance
 
 
-def run(instance: Instance, budget: Budget, params: Params = Params()) -> SolveResult:
+def run(instance: Instance, budget: Budget) -> SolveResult:
     """The best plan of the three steps."""
 
     def elfish(device: int, cycle: int) -> list[tuple[int, ...]]:
         kept = counts(Straggler(instance, instance.devices[device], cycle), "neuron_time")
         return [] if kept is None else [tuple(kept)]
 
-    plan = quick_plan(instance, budget, elfish, params=params)
+    plan = quick_plan(instance, budget, elfish)
     if plan is None:
         return SolveResult(Status.UNKNOWN, Stop.DONE, reason=NOTHING_FITS)
     return SolveResult(Status.FEASIBLE, Stop.TIME if budget.exhausted else Stop.DONE, plan)

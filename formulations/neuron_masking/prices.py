@@ -22,7 +22,6 @@ from itertools import combinations
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.neuron_masking.params import Prices as Params
 from mapgap.formulations.neuron_masking.price_kernels import (
     Box,
     Limits,
@@ -96,8 +95,8 @@ def box_of(lower: Counts, upper: Counts) -> Box:
 class Lagrangian:
     """Masks and bounds for the objectives ``neurons`` and ``contribution``; the chain has a mask."""
 
-    def __init__(self, chain: Chain, budget: Budget, params: Params = Params()) -> None:
-        self.chain, self.budget, self.params = chain, budget, params
+    def __init__(self, chain: Chain, budget: Budget) -> None:
+        self.chain, self.budget = chain, budget
         shift = max(0, (ROOM // max(1, chain.worth(chain.upper))).bit_length() - 2)
         start = np.cumsum([0, *(most + 1 for most in chain.upper[:-1])]).astype(np.int64)
         self.worth = Worth(np.array([number << shift for row in chain.value for number in row], np.int64), start, shift)
@@ -157,7 +156,7 @@ class Lagrangian:
         span = self.chain.worth(upper) - cuts[0][0] + 1.0
         reach = [4.0 * span / max(1.0, self.float_corners[:, k].max() - cuts[0][k + 1]) for k in (0, 1)]
         best: tuple[int, Prices] | None = None
-        for _ in range(self.params.cuts):
+        while True:
             a, b, value = solve_master(np.array(cuts), self.float_corners, *reach)
             prices = self.priced(a, b)
             reached, kept = self.run_forwards(box, prices)
@@ -171,7 +170,6 @@ class Lagrangian:
                 self.offer(kept)
             if reached - value < 0.5:
                 break
-        assert best is not None
         return *best, masks
 
     def improve(self, start: Counts | None = None) -> None:
@@ -190,13 +188,7 @@ class Lagrangian:
             self.improve(start)
 
 
-def quick_mask(
-    chain: Chain,
-    budget: Budget,
-    others: Sequence[Counts] = (),
-    thorough: bool = False,
-    params: Params = Params(),
-) -> Counts:
+def quick_mask(chain: Chain, budget: Budget, others: Sequence[Counts] = (), thorough: bool = False) -> Counts:
     """A good mask of a chain that has one, without a proof; ``others`` are masks to begin with.
 
     The smallest share is solved by it: see :func:`.shares.uniform_mask`. A ``thorough`` search improves every mask on
@@ -205,7 +197,7 @@ def quick_mask(
     shared = largest_fitting(lambda s: uniform_mask(chain.lower, chain.upper, s), chain.fits, SHARE) or chain.lower
     if chain.objective == "smallest_share":
         return shared
-    search = Lagrangian(chain, budget, params)
+    search = Lagrangian(chain, budget)
     for mask in (shared, *others):
         search.offer(mask)
     search.bound(chain.lower, chain.upper)
@@ -220,7 +212,6 @@ def quick_plan(
     budget: Budget,
     others: Callable[[int, int], Sequence[Counts]] = lambda device, cycle: (),
     thorough: bool = False,
-    params: Params = Params(),
 ) -> Plan | None:
     """A good plan of a fleet, without a proof; ``None`` if no cycle time leaves every device a mask.
 
@@ -252,7 +243,7 @@ def quick_plan(
         cycle = best[1]
         chains, starts = fleets[cycle]
         quiet = Budget(time_s=budget.remaining_s).start()
-        masks = [quick_mask(chain, quiet, some, thorough, params) for chain, some in zip(chains, starts, strict=True)]
+        masks = [quick_mask(chain, quiet, some, thorough) for chain, some in zip(chains, starts, strict=True)]
         best = max(best, _joined(instance, cycle, chains, masks), key=lambda each: each[0])
         budget.report(plan=best[2])
     return best[2]

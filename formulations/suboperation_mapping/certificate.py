@@ -6,9 +6,8 @@ has multipliers of rows, which prove a bound in whole numbers, so that nothing i
 the weakest leaf of the weakest case is solved, then divided; after some divisions the case gets *parts*, programs that
 together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
 better of both, so more work never proves less; the certificate has its leaves where they are enough. Boxes are bounded
-along chains (:mod:`~.chain_boxes`), of few moves and then of more. Where a chain has ``enough`` of them they have no
-program, or on more accelerators than are ``told_apart``, where chains mix what equal ones do, one relaxation of it
-first.
+along chains (:mod:`~.chain_boxes`). Where a chain has ``enough`` of them they have no program, or on more accelerators
+than are ``told_apart``, where chains mix what equal ones do, one relaxation of it first.
 
 The goal of a ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation,
 for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
@@ -23,7 +22,6 @@ import heapq
 import json
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
@@ -117,7 +115,7 @@ class Case:
     chain : str
         The name of this in the certificate, without what kind of chain it is.
     wider : tuple of Share
-        What a chain has that is tried when that one is done; nothing if there is none of more work.
+        What a chain has that is tried when that of a certificate is done; nothing if there is none of more work.
     shaving : Shaving or None
         The search for steps that refute the goal; ``None`` before it has begun and when it has ended.
     shaved : pair or None
@@ -196,7 +194,7 @@ class Climb:
         self.along = Narrowing(instance, params)
         frame = Frame(Instance.model_validate_json(json.dumps(instance)))
         self.cutter, self.steps = None if flat(instance) else Cutter(frame), LowCutter(frame)
-        self.kept: OrderedDict[str, tuple[Writer, Relaxation]] = OrderedDict()
+        self.written: tuple[str, Writer, Relaxation] | None = None
         self.asked = 0
         self.ahead = 0.0  # seconds that shaving has had more than all else
         self.floor, proof = start or (min(0, goal - 1), {})
@@ -263,13 +261,13 @@ class Climb:
         case = Case(name.removesuffix(kind), promise, () if kind else proof)
         if limit or any(step in ROWS for step, *_ in case.steps):
             case.shaved, case.steps, case.opened = (int(limit or promise), proof), (), True
-        kept = kept_of_name(case.name) if kind else self.kept_of(case.name, self.params.first)
+        known = kept_of_name(case.name) if kind else ()
         if kind and "x" in name:
             case.name = named(groups_of(case.name))  # the box, of which the chain has what its own name says
         wider = self.kept_of(case.name)
-        if kept or wider:
-            case.wider = wider if kept and done_by(wider, self.along.work) > done_by(kept, self.along.work) else ()
-            case.ascent, case.chain = self.ascent(case, kept or wider), name_of_kept(kept or wider)
+        if kept := known or wider:
+            case.wider = wider if done_by(wider, self.along.work) > done_by(kept, self.along.work) else ()
+            case.ascent, case.chain = self.ascent(case, kept), name_of_kept(kept)
             if kind:
                 case.ascent.bound, case.ascent.kind, case.ascent.proof, case.opened = promise, kind, proof, True
         return case
@@ -292,8 +290,8 @@ class Climb:
         case.ascent.weights = found.weights
         return True
 
-    def kept_of(self, name: str, most: int | None = None) -> tuple[Share, ...]:
-        """What a chain has of a case, one of no more than ``most`` moves; nothing if it has none."""
+    def kept_of(self, name: str) -> tuple[Share, ...]:
+        """What a chain has of a case; nothing if it has none."""
         if name == ALL or name.endswith((ORDER, APART)) or not self.chained:
             return ()
         groups = groups_of(name)
@@ -301,7 +299,7 @@ class Climb:
             return shares_of_box(groups) if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
         if "x" in name and single(groups) and self.enough(groups):  # the ratio has the other one
             return self.along.kept_of_tree(groups) if self.mixed(groups) else ()
-        return self.along.kept(groups, most)
+        return self.along.kept(groups)
 
     @cached_property
     def chained(self) -> bool:
@@ -391,16 +389,13 @@ class Climb:
         return refute(model.program, here, budget, choices, self.params.boxes, scaled=scaled, late=late).proof
 
     def program(self, name: str) -> tuple[Writer, Relaxation]:
-        """The program of a case for the goal, and its relaxation; the last ones used are kept."""
-        if name not in self.kept:
+        """The program of a case for the goal, and its relaxation; those of the last one are kept."""
+        if self.written is None or self.written[0] != name:
             model = written(self.instance, self.goal, name)
             late = {j for pair in model.orders.values() for j in pair}
             scaled = isinstance(model, Located)
-            self.kept[name] = model, Relaxation(model.program, self.budget, scaled, late)
-            if len(self.kept) > self.params.kept:
-                self.kept.popitem(last=False)
-        self.kept.move_to_end(name)
-        return self.kept[name]
+            self.written = name, model, Relaxation(model.program, self.budget, scaled, late)
+        return self.written[1:]
 
     def divisions(self, name: str) -> int:
         """Most divisions of the leaves of a case; of orders as many as there is time for."""
@@ -410,14 +405,15 @@ class Climb:
             return self.params.asked if name.endswith(ORDER) else 0
         if self.alike(name) or self.mixed(groups_of(name)):
             return 0
-        return self.params.places if self.few(groups_of(name)) is None else self.params.boxes
+        return self.params.boxes if self.one(groups_of(name)) else self.params.places
 
     def alike(self, name: str) -> bool:
         """Whether some accelerators share variables that could be told apart."""
         return not name.endswith(APART) and max(self.program(name)[0].members) > 1
 
-    def few(self, groups: Groups) -> Any:
-        return few_ratios(groups, self.batch, self.devices, self.params.narrow)
+    def one(self, groups: Groups) -> bool:
+        """Whether a box has a single ratio, or none."""
+        return few_ratios(groups, self.batch, self.devices, 1) is not None
 
     def parts(self, name: str) -> list[str]:
         """Names of cases that take the place of one; none where there is nothing stronger."""
@@ -431,7 +427,7 @@ class Climb:
         if "x" not in name:
             return [named(groups)] if self.bounded_along(name) else [] if name.endswith(ORDER) else [name + ORDER]
         along = self.bounded_along(name) or self.mixed(groups)
-        if not along and self.alike(name) and self.few(groups) is not None:
+        if not along and self.alike(name) and self.one(groups):
             return [name + APART]
         if not single(groups) and self.cutter is not None:
             cutter = self.steps if self.enough(groups) else self.cutter

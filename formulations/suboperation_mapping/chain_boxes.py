@@ -140,10 +140,10 @@ class Narrowing:
         self.instance, self.params, self.named = instance, params, named
         self.devices, self.work = devices_of(instance, params), work_of(instance)
 
-    def kept(self, groups: Box, most: int | None = None) -> tuple[Share, ...]:
-        """What a chain has of a box; that of a ratio alone may have more moves; none has more than ``most``."""
+    def kept(self, groups: Box) -> tuple[Share, ...]:
+        """What a chain has of a box; that of a ratio alone may have more moves."""
         widest = self.params.widest_alone if single(groups) else self.params.widest
-        return narrowed(groups, self.devices, self.work, min(most or widest, widest))
+        return narrowed(groups, self.devices, self.work, widest)
 
     def kept_of_tree(self, groups: Box) -> tuple[Share, ...]:
         """What a chain has of a ratio whose tree has moves few enough, where shares are counted; nothing if all has."""

@@ -182,9 +182,7 @@ class Certificate(Chains):
     ratios : int
         Where nothing is fused: above so many only the program of all ratios is tried.
     boxes : int
-        Boxes of places of few ratios, and of a tree that refutes the goal where a relaxation does not.
-    narrow : int
-        Ratios of a box up to which so many are tried with it as well.
+        Boxes of places of one ratio, and of a tree that refutes the goal where a relaxation does not.
     places : int
         Boxes of places after which any other box of ratios is divided.
     configurations : int
@@ -193,26 +191,19 @@ class Certificate(Chains):
         Relaxations, and tries along chains, after which a climb ends.
     cut : int
         No less than this part of the bound is cut off the range of a start.
-    kept : int
-        Programs that a climb keeps with their bases.
     enough : float
         Part of the work that a chain has at least of a box, or its program is asked as well.
-    first : int
-        Moves of a chain that is tried first, of a box or of a ratio.
     labels, widest, widest_alone : int
         As those of :class:`Chains`, but a climb has the time for more.
     """
 
     ratios: int = 1000
     boxes: int = 300
-    narrow: int = 4
     places: int = 15
     configurations: int = 256
     asked: int = 1_000_000
     cut: int = 50
-    kept: int = 40
     enough: float = 0.8
-    first: int = 80_000
     labels: int = 50_000
     widest: int = 340_000
     widest_alone: int = 1_400_000

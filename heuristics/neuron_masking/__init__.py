@@ -17,7 +17,6 @@ METHODS = [
         kind="baseline",
         reference="Lagrangian heuristic: prices of the limits (Everett 1963), repair and exchange",
         run="mapgap.formulations.neuron_masking.priced_layers:run",
-        params="mapgap.formulations.neuron_masking.params:Prices",
         summary="The best mask under prices of work and memory, repaired, filled up and improved by exchanges",
         fast=True,
     ),
