@@ -81,7 +81,8 @@ class Moves(Choices):
             layers = [i for i in step.args[1:] if i is not None]
             facts = [self.kinds[i] for i in layers]
             those = [o for i in layers for o in self.operations_of[i]]
-            sizes = [self.sizes.get((o, p)) for o in those for p in those]
+            number = {o: j for j, o in enumerate(those)}
+            sizes = [(number[o], number[p], size) for o in those for p, size in self.before[o] if p in number]
             told = k == self.first_fused, [i is None for i in step.args], step.keywords, *self.told(k)
             found = repr((step.func.__name__, told, facts, sizes))
             self.first[k] = self.numbered.setdefault(found, k)
