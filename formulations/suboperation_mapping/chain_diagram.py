@@ -358,7 +358,7 @@ class Diagram:
 
 
 def used(rows: Whole, which: Small) -> tuple[Whole, Small]:
-    """Those rows alone that are some."""
+    """Only the rows that some move has, and which of them each has."""
     some = np.zeros(len(rows), np.bool_)
     some[which] = True
     if some.all():
