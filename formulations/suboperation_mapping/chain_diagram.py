@@ -132,7 +132,6 @@ class Diagram:
         self.first_move = np.cumsum([0, *map(len, lead)])
         self.offsets = np.cumsum([0, *states])
         self.moves = self.joined(lead, costs)
-        self.price = self.moves.price.copy()  # of all moves
 
     def joined(self, lead: list[Small], costs: list[tuple[Whole, Small]]) -> Table:
         """The moves of all steps together."""
@@ -150,7 +149,11 @@ class Diagram:
 
     def cost(self, k: int, moves: Whole) -> Whole:
         """What some moves of a step add to the numbers that have weights; the fused one adds nothing."""
-        found: Whole = self.moves.costs[self.price[self.first_move[k] + moves]]
+        return self.costs(self.first_move[k] + moves)
+
+    def costs(self, moves: Whole) -> Whole:
+        """The same of moves of all steps, by their numbers in the table."""
+        found: Whole = self.moves.costs[self.moves.price[moves] % len(self.moves.costs)]
         return found
 
     def added(self, k: int, moves: Whole) -> Whole:
@@ -173,13 +176,19 @@ class Diagram:
 
     def bar(self, chain: Chain) -> None:
         """Leave out the moves that the choices of a chain exclude, and no others."""
+        for k, barred in self.barred.items():
+            self.price(k)[barred] -= len(self.moves.costs)
         self.barred = {}
         for k, chosen in chain.chosen.items():
             for number, yes in chosen if 0 <= k < self.last else ():  # a proof may name others, which do not exist
                 self.barred[k] = self.barred.get(k, False) | ((self.numbers[k] == number) != yes)
-        self.moves.price[:] = self.price
         for k, barred in self.barred.items():
-            self.moves.price[self.first_move[k] : self.first_move[k + 1]][barred] = len(self.moves.costs)
+            self.price(k)[barred] += len(self.moves.costs)
+
+    def price(self, k: int) -> Small:
+        """Which costs the moves of a step have, in the table."""
+        found: Small = self.moves.price[self.first_move[k] : self.first_move[k + 1]]
+        return found
 
     def spreads(self, k: int) -> bool:
         return bool(self.chain.steps[k].func is Chain.spread)
@@ -198,7 +207,7 @@ class Diagram:
         rows = np.zeros((self.last + 1, self.moves.costs.shape[1]), np.int64)
         for (begin, *row), end in zip(runs, ends, strict=True):
             rows[begin:end, : len(row)] = row
-        rest, prices = np.zeros(self.offsets[-1], np.int64), np.zeros(len(self.moves.costs) + 1, np.int64)
+        rest, prices = np.zeros(self.offsets[-1], np.int64), np.zeros(2 * len(self.moves.costs), np.int64)
         weigh(self.moves, rows, prices)
         shortest(self.moves, prices, rest)
         return Weighing(rows, rest, self.offsets, runs, prices)
@@ -207,7 +216,7 @@ class Diagram:
         """The cut of the shortest path."""
         moves = np.empty(self.last, np.int64)
         follow(self.moves, weighing.prices, weighing.rest, moves)
-        added, end = self.moves.costs[self.price[moves]], self.last if self.chain.fold is None else self.chain.fold
+        added, end = self.costs(moves), self.last if self.chain.fold is None else self.chain.fold
         tail, inside = added[:end, : self.few].sum(axis=0).astype(float), 0.0
         sums = np.zeros((len(self.turns), self.places))
         if self.turns:

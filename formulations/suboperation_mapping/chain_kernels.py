@@ -29,7 +29,7 @@ class Table(NamedTuple):
     to : (moves,) int32
         The state after a move.
     price : (moves,) int32
-        Which cost it has; as many as there are for one that is left out.
+        Which cost it has; of one that is left out the number of all costs more.
     costs : (costs, numbers) int64
         What it adds to the numbers that have weights.
     rows : (costs,) int64
@@ -45,12 +45,11 @@ class Table(NamedTuple):
 
 @kernel("void(Table,i8[:,::1],i8[::1])", Table, makes_arrays=False)
 def weigh(moves: Table, weights: Whole, prices: Whole) -> None:
-    """Fill in ``prices``, what costs are by weights; one more, of moves that are left out."""
+    """Fill in ``prices``, what costs are by weights, and as many of moves that are left out."""
     for cost in range(len(moves.rows)):
-        prices[cost] = 0
+        prices[cost], prices[len(moves.rows) + cost] = 0, NEVER
         for j in range(weights.shape[1]):
             prices[cost] += moves.costs[cost, j] * weights[moves.rows[cost], j]
-    prices[len(moves.rows)] = NEVER
 
 
 @kernel("void(Table,i8[::1],i8[::1])", Table, makes_arrays=False)
