@@ -9,12 +9,13 @@ as well and compares it (the expansion of some problems uses NumPy).
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -31,6 +32,9 @@ from mapgap.evidence.ledger import CERTIFICATE, Ledger
 from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.watch import verify as evaluated
 from mapgap.records.environment import cores
+
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  #: of ``malloc.h`` of glibc
 
 
 @dataclass(frozen=True)
@@ -121,11 +125,19 @@ def verify_all(
     book = Ledger.load(ledger)
     files, found = files_of(patterns, book), []
     one = partial(verify, book=book, expand=expand, pure=pure)
-    with ProcessPoolExecutor(cores()) if len(files) > cores() else nullcontext() as pool:
+    with ProcessPoolExecutor(cores(), initializer=_keep) if len(files) > cores() else nullcontext() as pool:
         for verdict in map(one, files) if pool is None else pool.map(one, files):
             found.append(verdict)
             tell(verdict)
     return found
+
+
+def _keep() -> None:
+    """Let this process keep the memory that arrays give back, where the C library can: to get it anew takes longer."""
+    with suppress(AttributeError, OSError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_MAX, 0)
+        library.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
 def files_of(patterns: Sequence[str], book: Ledger) -> list[Path]:
