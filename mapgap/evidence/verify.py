@@ -33,7 +33,6 @@ from mapgap.execution.progress import Event, Tell, silence
 from mapgap.execution.watch import verify as evaluated
 from mapgap.records.environment import cores
 
-
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  #: of ``malloc.h`` of glibc
 
 
