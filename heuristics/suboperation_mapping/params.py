@@ -96,12 +96,9 @@ class TwoRatios(Params):
         Of the annealing of a ratio.
     hot, cold : float
         First and last temperature, as shares of the makespan.
-    price : float
-        Makespans that DRAM above capacity costs, for one capacity.
     """
 
     quick: int = 1000
     steps: int = 200
     hot: float = 0.6
     cold: float = 1e-3
-    price: float = 1.0
