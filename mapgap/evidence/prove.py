@@ -13,12 +13,10 @@ import json
 import math
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ from mapgap.evidence.entry import Entry
 from mapgap.evidence.ledger import CERTIFICATE, Ledger, library_names
 from mapgap.evidence.verify import compiled_cases
 from mapgap.execution.progress import Event, Tell, silence
-from mapgap.records.environment import cores, revision, versions
+from mapgap.records.environment import revision, versions
 from mapgap.records.files import replace_file
 from mapgap.records.record import RunRecord
 from mapgap.records.runs import Runs
@@ -183,7 +181,7 @@ def _written(instance: InstanceBase, proof: Any, proved: Outcome, file: Path | N
     data = pack(instance, proved.bound, proof)
     began = time.perf_counter()
     try:
-        follow(data, instance.to_json())
+        check.check(json.loads(gzip.decompress(data)), instance.to_json())
     except check.Refused as reason:
         return replace(proved, refused=True, reason=f"the checker refuses the proof: {reason}")
     proved = replace(proved, check_s=time.perf_counter() - began)
@@ -191,29 +189,6 @@ def _written(instance: InstanceBase, proof: Any, proved: Outcome, file: Path | N
     if file is not None and ((start is not None and _read(file) == start) or not _holds(file, proved)):
         replace_file(file, data)
     return replace(proved, file=file, size=len(data))
-
-
-def follow(data: bytes, instance: dict[str, Any], processes: int | None = None) -> None:
-    """The checker alone follows the certificate of a file; Refused if it does not hold.
-
-    Where its proof has cases, each process has some of them, as many as there are cores.
-    """
-    certificate = json.loads(gzip.decompress(data))
-    cases = hasattr(check.writer_of(certificate["instance"]["problem"]), "cases")
-    parts = min(len(certificate["proof"]), processes or cores()) if cases else 1
-    if parts == 1:
-        check.check(certificate, instance)
-        return
-    with ProcessPoolExecutor(parts) as pool:
-        for _ in pool.map(partial(_part, data, instance, parts), range(parts)):
-            pass
-
-
-def _part(data: bytes, instance: dict[str, Any], parts: int, first: int) -> None:
-    """Every so-manieth case of a proof."""
-    certificate = json.loads(gzip.decompress(data))
-    every = check.writer_of(certificate["instance"]["problem"]).cases
-    check.check(certificate, instance, cases=lambda *known: islice(every(*known), first, None, parts))
 
 
 def prove_all(

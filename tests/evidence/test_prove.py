@@ -12,7 +12,7 @@ from mapgap.contract.seeds import samples
 from mapgap.core import Budget, Certificate, InputError, PlanError
 from mapgap.evidence import check
 from mapgap.evidence.ledger import Ledger
-from mapgap.evidence.prove import Searching, climb, follow, pack, prove, prove_all
+from mapgap.evidence.prove import Searching, climb, pack, prove, prove_all
 from mapgap.execution.run import run_method
 from mapgap.formulations.suboperation_mapping.programs import shaving, written
 
@@ -53,19 +53,6 @@ def ledger_of(path, *names, plan=True):
         book.entries[name] = entry
     book.write()
     return path
-
-
-@pytest.mark.parametrize("processes", [1, 2, 3, None])
-def test_every_case_of_a_proof_is_followed_whatever_process_has_it(processes):
-    """Two accelerators, six samples: a program for each of four ratios, none of which holds without its steps."""
-    instance = load_instance("mtrain_example_fig6")
-    known = check.read(BOOK.certificate_path(instance.name))
-    assert len(known["proof"]) == 4
-    follow(pack(instance, known["bound"], known["proof"]), instance.to_json(), processes)
-    for name in known["proof"]:
-        data = pack(instance, known["bound"], {**known["proof"], name: []})
-        with pytest.raises(check.Refused, match="not empty"):
-            follow(data, instance.to_json(), processes)
 
 
 @pytest.mark.in_turn
@@ -187,7 +174,6 @@ def test_of_an_open_entry_as_much_is_certified_as_the_time_allows(tmp_path, monk
         return holds(data, *given, **by)
 
     monkeypatch.setattr(check, "check", noted)
-    monkeypatch.setattr("mapgap.evidence.prove.cores", lambda: 1)  # what another process follows is not noted
     (found,) = prove_all([name], Budget(200.0), ledger=path, update=True)
     assert checked == [30, 36]  # each may take minutes
     assert (found.kept, found.bound, check.read(file)["bound"]) == (False, 36, 36)
