@@ -71,9 +71,9 @@ def too_large(instance: Instance, params: Params = Params()) -> str:
         return f"{what}: {moves} moves, at most {params.moves} are held"
     if groups * (len(instance.layers) + 1) > params.cells:
         return f"{what}: {groups} groups on {len(instance.layers)} layers, at most {params.cells} such pairs are held"
-    if groups**2 > params.moves and (instance.execution.transfers == "parallel" or not ordered(instance)):
+    if groups**2 > params.pairs and (instance.execution.transfers == "parallel" or not ordered(instance)):
         links = "parallel links" if ordered(instance) else "links of which none is best in bandwidth and latency"
-        return f"{what} and {links}: {groups} groups, at most {int(params.moves**0.5)} with such links"
+        return f"{what} and {links}: {groups} groups, at most {int(params.pairs**0.5)} with such links"
     return ""
 
 

@@ -57,7 +57,7 @@ def mapped(
 ) -> int:
     """Steps 2 and 3 into location and sequence of the schedule; the makespan, or -1 where nothing fits the DRAM.
 
-    Temperatures are shares of the makespan. DRAM above capacity costs a makespan for one capacity.
+    Temperatures are shares of the makespan, and so is the penalty, of DRAM above capacity for one capacity.
     """
     if greedy(timing, storage, SPAN, WORK, limit, schedule) < 0:
         return -1
@@ -74,7 +74,7 @@ def mapped(
         max(shares.hot * scale, 1e-2),
         max(shares.cold * scale, 1e-3),
         not roomy(storage),
-        scale / max(1, storage.capacity.max()),
+        shares.penalty * scale / max(1, storage.capacity.max()),
     )
     location, sequence = schedule.location, schedule.sequence
     walk = Walk(location.copy(), sequence.copy(), location, sequence)
