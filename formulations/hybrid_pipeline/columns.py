@@ -310,7 +310,7 @@ def prove_columns(
     given = read_start(start, Plan, instance, evaluate)
     least = fluid_bound(lower(instance, tuple(range(len(instance.devices)))))
     budget.report(plan=given, bound=least)
-    if group_count(instance) * len(instance.layers) > params.columns:
+    if group_count(instance) * len(instance.layers) > params.cells:
         return _without_model(instance, Stop.MEMORY, given, least)
     with budget.timed("build"):
         low = lower(instance)

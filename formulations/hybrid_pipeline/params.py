@@ -73,10 +73,13 @@ class Columns(Params):
     Attributes
     ----------
     columns : int
-        Most columns of a model, and pairs of a group and a layer that columns are looked for in.
+        Most columns of a model.
+    cells : int
+        Most pairs of a group and a layer that columns are looked for in.
     """
 
-    columns: int = 200_000
+    columns: int = 400_000
+    cells: int = 150_000
 
 
 @dataclass(frozen=True)
