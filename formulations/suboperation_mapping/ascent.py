@@ -11,14 +11,16 @@ Hooker, "Decision Diagrams for Optimization", 2016, ch. 4) of what weights do no
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_diagram import Diagram, Weighed
 from mapgap.formulations.suboperation_mapping.chain_size import Devices, headed_devices, moves
-from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
+from mapgap.formulations.suboperation_mapping.chain_tree import Divisions, Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.formulations.suboperation_mapping.programs import flat
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
@@ -33,6 +35,10 @@ def chained(instance: dict[str, Any]) -> bool:
     except ValueError:
         return False
     return True
+
+
+Shape = tuple[Any, ...]  #: what chains with the same moves have in common
+Known = defaultdict[Shape, Divisions]
 
 
 def shares_of(ratio: Sequence[int]) -> tuple[int, ...]:
@@ -68,6 +74,8 @@ class Ascent:
         The kind of chain that they are of.
     older : list
         The tree of a certificate, which goes on if a new one of as many leaves proves less.
+    known : dict
+        Divisions of the trees of an instance, with which new trees begin.
     """
 
     def __init__(
@@ -79,9 +87,11 @@ class Ascent:
         most: Sequence[int] = (),
         out: Limits = (),
         named: bool = False,
+        known: Known | None = None,
     ) -> None:
         self.instance, self.ratio, self.goal, self.params = instance, tuple(ratio), goal, params
         self.most, self.out, self.named = tuple(most) or self.ratio, out, named
+        self.known: Known = defaultdict(dict) if known is None else known
         self.bound, self.kind, self.weighed = 0, CHAIN, ""
         self.proof: Any = None
         self.weights = False
@@ -89,11 +99,15 @@ class Ascent:
         self.tree: Tree | None = None
         self.older: list[Any] = []
 
+    @cached_property
+    def runs(self) -> tuple[int, ...]:
+        """How many shares are alike, by run."""
+        return tuple(len(list(those)) for _, those in groupby(zip(self.ratio, self.most, strict=True)))
+
     @property
     def next_kind(self) -> str:
         """The kind of chain for what comes next: weights, or a tree; empty if it has too many moves for a tree."""
-        devices, params = len(self.instance["accelerators"]), self.params
-        runs = tuple(len(list(those)) for _, those in groupby(zip(self.ratio, self.most, strict=True)))
+        devices, params, runs = len(self.instance["accelerators"]), self.params, self.runs
         alone = moves(runs, Devices(devices))  # with all told apart
         # What is remembered of a shortcut is two places more in a state, beside those of the shares.
         if self.root is not None and alone * devices**2 <= params.remembered:
@@ -143,16 +157,18 @@ class Ascent:
     def by_choices(self, diagram: Diagram, root: Weighed, budget: Budget) -> None:
         """Until the bound is a step better, or there may be twice as many leaves."""
         if self.tree is None:
-            self.tree = Tree(root, self.goal, self.params)
+            self.tree = Tree(root, self.goal, self.params, self.known[self.weighed, self.runs, len(self.out)])
             same = self.kind != COUNTED and (self.kind == HEADED) == (self.weighed == HEADED)  # moves
             if isinstance(self.proof, list) and same:  # of a certificate
                 self.older = self.proof
         if self.older and (len(self.tree.leaves) >= leaves(self.older) or self.tree.over or flat(self.instance)):
             if self.tree.bound <= self.bound:
-                self.tree = Tree(root, self.goal, self.params)
+                self.tree = Tree(root, self.goal, self.params, self.tree.divisions)
                 self.tree.regrow(diagram, root, self.older, self.bound)
             self.older = []
         tree = self.tree
+        while tree.bound < self.goal and not budget.exhausted and tree.follow(diagram):
+            pass
         target = min(self.goal, self.bound + 1 + int(self.params.apart * self.goal))
         for _ in range(len(tree.leaves)):
             if tree.bound >= target or budget.exhausted or not tree.climb(diagram, target, budget):

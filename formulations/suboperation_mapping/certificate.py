@@ -218,7 +218,8 @@ class Climb:
                 told = self.bound
                 self.budget.report(bound=told)
             begun = time.perf_counter()
-            if (case.stuck or (case.opened and self.ahead <= 0)) and self.shave(case):
+            along = self.cutter is not None and case.ascent is not None and not case.ascent.over
+            if (case.stuck or (case.opened and self.ahead <= 0 and not along)) and self.shave(case):
                 self.ahead += time.perf_counter() - begun
                 continue
             if case.stuck:

@@ -9,13 +9,14 @@ them are left out but for their work of BP and WU, whatever leaves most work.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import accumulate, combinations, groupby, permutations, product
 from typing import Any, NamedTuple
 
-from mapgap.formulations.suboperation_mapping.ascent import Ascent, chained
+from mapgap.formulations.suboperation_mapping.ascent import Ascent, Known, chained
 from mapgap.formulations.suboperation_mapping.boxes import LowCutter, contains, roots, single
 from mapgap.formulations.suboperation_mapping.chain_size import Devices, devices_of, headed_devices, moves
 from mapgap.formulations.suboperation_mapping.located_frame import Box
@@ -134,11 +135,14 @@ class Narrowing:
         What a share takes on all accelerators, one after the other, by its number of samples.
     named : bool
         As :class:`~.ascent.Ascent` has it.
+    known : dict
+        Divisions of trees, by the moves of their chains.
     """
 
     def __init__(self, instance: dict[str, Any], params: Params, named: bool = False) -> None:
         self.instance, self.params, self.named = instance, params, named
         self.devices, self.work = devices_of(instance, params), work_of(instance)
+        self.known: Known = defaultdict(dict)
 
     def kept(self, groups: Box) -> tuple[Share, ...]:
         """What a chain has of a box; that of a ratio alone may have more moves."""
@@ -160,7 +164,7 @@ class Narrowing:
         here, left = ([share for share in kept if share.low and share.out == out] for out in (False, True))
         low, high = [share.low for share in here], [share.high for share in here]
         out = [(share.low, share.high) for share in left]
-        return Ascent(self.instance, low, goal, self.params, high, out, self.named)
+        return Ascent(self.instance, low, goal, self.params, high, out, self.named, self.known)
 
     def weighed(self, groups: Box, goal: int) -> int:
         """What weights alone prove of all ratios of a box."""

@@ -13,6 +13,9 @@ the other one has (:mod:`~mapgap.problems.suboperation_mapping.certificate.chain
 A leaf is bounded by weights, and by labels if these are few: then no other leaf needs to be made of it. Where labels
 are left in the end, the best of them is the optimum of the leaf, and so of the chain if it is the weakest one.
 
+What divides one ratio best divides another one well, by nearly the same weights, if their chains have the same moves.
+So a tree begins with the divisions of others: all that has to be found out is what their weights prove here.
+
 References
 ----------
 Applegate, Bixby, Chvátal, Cook, "Finding cuts in the TSP", DIMACS 95-05, 1995 (strong branching); Ostrowski, Linderoth,
@@ -23,12 +26,20 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.chain_diagram import CLOSE, Choice, Cut, Diagram, Runs, Weighed
+from mapgap.formulations.suboperation_mapping.chain_diagram import (
+    CLOSE,
+    Choice,
+    Cut,
+    Diagram,
+    Runs,
+    Vector,
+    Weighed,
+)
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -37,6 +48,23 @@ from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 def weighed_proof(runs: Runs, steps: int) -> dict[str, Any]:
     """Of weights alone, as :mod:`~mapgap.problems.suboperation_mapping.certificate.chain_labels` has them."""
     return {"weights": [[0, runs]], "grid": [1] * steps}
+
+
+class Division(NamedTuple):
+    """A step and the number of a move, and the weights of the schedules with it and without it."""
+
+    choice: tuple[int, int]
+    halves: tuple[Half, Half]
+
+
+class Half(NamedTuple):
+    """Weights as runs, and their point."""
+
+    runs: Runs
+    point: Vector
+
+
+Divisions = dict[tuple[Choice, ...], Division]  # of leaves, by their choices
 
 
 class Leaf:
@@ -69,10 +97,13 @@ class Tree:
     ----------
     over : bool
         There is nothing to divide the weakest leaf by, or leaves have moves enough.
+    divisions : dict
+        Those of trees of other chains with the same moves, to which its own are added.
     """
 
-    def __init__(self, root: Weighed, goal: int, params: Params) -> None:
+    def __init__(self, root: Weighed, goal: int, params: Params, divisions: Divisions | None = None) -> None:
         self.goal, self.params, self.over, self.pushed = goal, params, False, 0
+        self.divisions = {} if divisions is None else divisions
         self.root = Leaf((), root, 0)
         self.leaves = [(self.root.value, 0, self.root)]
 
@@ -118,11 +149,35 @@ class Tree:
         self.over = not halves
         if self.over:
             return False
+        self.divide(leaf, halves)
+        first, other = (Half(half.runs, half.point) for half in halves)
+        self.divisions[leaf.choices] = Division(halves[0].choices[-1][:2], (first, other))
+        return True
+
+    def divide(self, leaf: Leaf, halves: list[Leaf]) -> None:
+        """Put both halves in the place of the weakest leaf."""
         heapq.heappop(self.leaves)
-        leaf.halves = halves
-        for half in leaf.halves:
+        leaf.halves, leaf.mix = halves, []
+        for half in halves:
             self.push(half)
-        leaf.mix = []
+
+    def follow(self, diagram: Diagram) -> bool:
+        """Divide the weakest leaf as another tree does, if its weights prove more of both halves."""
+        leaf = self.leaves[0][2]
+        known = self.divisions.get(leaf.choices)
+        if known is None or len(self.leaves) * len(diagram.moves.to) > self.params.moves:
+            return False
+        halves = []
+        for yes, (runs, point) in zip((True, False), known.halves, strict=True):
+            choices = (*leaf.choices, (*known.choice, yes))
+            diagram.narrow(choices)
+            weighing = diagram.weighing(runs)
+            halves.append(Leaf(choices, Weighed(int(weighing.rest[0]), weighing, point, []), leaf.value))
+            halves[-1].mix = None
+        diagram.narrow(())
+        if self.gains(halves)[0] < leaf.value + CLOSE * self.goal * UNIT:
+            return False
+        self.divide(leaf, halves)
         return True
 
     def mixed(self, diagram: Diagram, leaf: Leaf) -> bool:

@@ -270,12 +270,12 @@ class StageMip:
                 if not branch.asked:
                     return _Task("box", ratio, state.makespan, branch=branch)
                 continue
-            if not cheap and not known.explored and len(ratio) <= self.params.columns:
-                return _Task("explore", ratio)
             if along:
                 return _Task("chain", ratio, state.makespan)
             if cheap:
                 continue
+            if not known.explored and len(ratio) <= self.params.columns:
+                return _Task("explore", ratio)
             if not known.exhausted and self.params.destructive:
                 target = known.target if state.makespan is None else min(known.target, state.makespan - 1)
                 return _Task("destructive", ratio, target)

@@ -189,6 +189,7 @@ class _Context:
     along: Narrowing
     ascents: dict[Ratio, Ascent] = field(default_factory=dict)
     beams: dict[Ratio, int] = field(default_factory=dict)  # labels of a state for the next plans of a ratio
+    seconds: dict[str, float] = field(default_factory=lambda: {"bounds": 0.0, "plans": 0.0})  # along chains
 
 
 _solvers: dict[Ratio, RatioSolver] = {}
@@ -226,9 +227,9 @@ def chain_of_box(ratio: Ratio, groups: Box, goal: int) -> Reply:
 def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     """One more try to prove a goal along a chain; from the second one on, plans by the weights that the first has.
 
-    As long as they are better than the goal, with twice as many labels each time.
+    As long as they are better than the goal, with twice as many labels each time, and in no more time than bounds have.
     """
-    context, budget = _here(), Budget(time_s, seed=seed).start()
+    context, budget, begun = _here(), Budget(time_s, seed=seed).start(), time.perf_counter()
     if ratio not in context.ascents:
         context.ascents[ratio] = context.along.ascent(context.along.kept(of_ratio(ratio)), goal)
         context.beams[ratio] = context.params.beam
@@ -236,7 +237,8 @@ def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
     ascent.goal, found = goal, None
     diagram = None if ascent.over else ascent.diagram()
     whole = ascent.ratio == shares_of(ratio)
-    if beam and whole and diagram is not None and not diagram.chain.counted and ascent.root is not None:
+    turn = context.seconds["plans"] <= context.seconds["bounds"]
+    if turn and beam and whole and diagram is not None and not diagram.chain.counted and ascent.root is not None:
         one, params = lower(context.phases.instance, ratio), replace(context.params, beam=beam)
         plain = chain_plans(diagram, ascent.weigh(diagram), goal, one, params, budget)
         for each in plain:
@@ -244,7 +246,10 @@ def chain(ratio: Ratio, goal: int, time_s: float, seed: int) -> Reply:
             if plan is not None and (found is None or plan.makespan < found.makespan):
                 found = plan
         context.beams[ratio] = 0 if found is None or found.makespan >= goal else 2 * beam
+        context.seconds["plans"] += time.perf_counter() - begun
+        begun = time.perf_counter()
     over = not ascent.climb(budget, diagram)
+    context.seconds["bounds"] += time.perf_counter() - begun
     return Reply(ratio, known(ascent.bound, found), closed=over, own=True)
 
 
