@@ -10,7 +10,8 @@ along chains (:mod:`~.chain_boxes`). Where a chain has ``enough`` of them they h
 than are ``told_apart``, where chains mix what equal ones do, one relaxation of it first.
 
 The goal of a ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation,
-for half of the time. This proves the goal or nothing, where the tree of a relaxation ends far below it.
+for half of the time; where something is fused, after its chain. This proves the goal or nothing, where the tree of a
+relaxation ends far below it.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
 of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`).
@@ -218,8 +219,7 @@ class Climb:
                 told = self.bound
                 self.budget.report(bound=told)
             begun = time.perf_counter()
-            along = self.cutter is not None and case.ascent is not None and not case.ascent.over
-            if (case.stuck or (case.opened and self.ahead <= 0 and not along)) and self.shave(case):
+            if (case.stuck or (case.opened and self.ahead <= 0 and not self.climbing(case))) and self.shave(case):
                 self.ahead += time.perf_counter() - begun
                 continue
             if case.stuck:
@@ -232,6 +232,10 @@ class Climb:
                         part.shaving, part.unshaved = case.shaving, case.unshaved
                 case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
             self.ahead -= time.perf_counter() - begun
+
+    def climbing(self, case: Case) -> bool:
+        """Whether a chain, which proves more with every step where something is fused, has not come to its end."""
+        return self.cutter is not None and case.ascent is not None and not case.ascent.over
 
     def shave(self, case: Case) -> bool:
         """Go on with the search for steps that refute the goal of a ratio; ``False`` if there is none, or it ended."""

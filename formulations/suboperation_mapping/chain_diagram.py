@@ -272,7 +272,9 @@ class Diagram:
             step = np.zeros(width)
             step[own] = [outcome.values[j] for j in columns]
             step = step[self.shared]
-            point = step if turn < 3 else 0.5 * (step + best.point)
+            point, before = step if turn < 3 else 0.5 * (step + best.point), point
+            if np.array_equal(point, before):  # so will all that follow be
+                break
         return best._replace(mix=list(zip(mix, cuts, strict=False)))
 
     def weighed_at(self, point: Vector) -> Weighed:

@@ -543,6 +543,41 @@ def test_a_tree_of_a_certificate_loses_nothing_to_a_new_one(seed):
         assert outlived(Chain(data, ratio, newer.kind), newer.bound, newer.proof) is None
 
 
+@pytest.mark.parametrize("kind", [CHAIN, SHORTCUTS, HEADED])
+@pytest.mark.parametrize("seed", seeds(2, 40))
+def test_a_tree_begins_with_the_divisions_of_another_ratio(seed, kind):
+    """Of the same ratio it is the same tree, up to a division that gains nothing; of another one no plan is below."""
+    rng = random.Random(seed)
+    layers = [("split", *rng.choices(range(1, 10**5), k=3)), ("fused", 10, 10, 0)] * 3 + [("split", 7, 9**5, 9**5)]
+    data = network(layers, rng.choice([2, 3]), 7, rng.choice([10**6, 10**8]))
+    here, there = rng.sample([(6, 1), (5, 2), (4, 3)], 2)
+    least, params = min(makespans(data, there, rng, 60)), Certificate(labels=0)
+    diagram = Diagram(Chain(data, here, kind))
+    root = diagram.weights(2 * least, 20)
+    first = Tree(root, 2 * least, params)
+    for _ in range(12):
+        first.climb(diagram, 2 * least, Budget(20.0).start())
+    again = Tree(root, 2 * least, params, first.divisions)
+    while again.follow(diagram):
+        pass
+    if again.bound < first.bound:
+        weakest = again.leaves[0][2]
+        step, halves = first.divisions[weakest.choices]
+        for yes, half in zip((True, False), halves, strict=True):
+            diagram.narrow((*weakest.choices, (*step, yes)))
+            if diagram.weighing(half.runs).rest[0] < weakest.value + chain_diagram.CLOSE * 2 * least * UNIT:
+                break
+        else:
+            pytest.fail("both halves prove more")
+        diagram.narrow(())
+    diagram = Diagram(Chain(data, there, kind))
+    other = Tree(diagram.weights(least, 20), least, params, first.divisions)
+    while other.bound < least and other.follow(diagram):
+        pass
+    assert other.bound <= least
+    assert outlived(diagram.chain, other.bound, other.proof(diagram.last)) is None
+
+
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("most", [0, 340_000])
 @pytest.mark.parametrize("seed", seeds(2, 40))
