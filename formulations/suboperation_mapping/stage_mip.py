@@ -8,8 +8,9 @@ Each kind of work that raises the bound is a *rung*; the cheap ones come first, 
     closed.
 3.  ``chain``: ratios are bounded along a chain (:mod:`ascent`), the weakest first: by weights, of the boxes in which it
     lies (:mod:`chain_boxes`) and then alone, and by labels and choices. Weights lead to a plan as well
-    (:mod:`chain_plan`), for which there is as much time as for bounds. In one process this and the division of boxes take turns, in which both have the same time;
-    beside processes a box is divided as long as chains have not proven more of it than programs.
+    (:mod:`chain_plan`), for which there is as much time as for bounds. In one process this and the division of boxes
+    take turns, in which both have the same time; beside processes a box is divided as long as chains have not proven
+    more of it than programs.
 4.  ``stage LP``: the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely
     mapping is improved. Where there is no chain it bounds single ratios among the boxes, of few accelerators.
 5.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
