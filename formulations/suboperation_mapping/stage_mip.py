@@ -12,7 +12,8 @@ Each kind of work that raises the bound is a *rung*; the cheap ones come first, 
     take turns, in which both have the same time; beside processes a box is divided as long as chains have not proven
     more of it than programs.
 4.  ``stage LP``: the LP of :class:`~mapgap.formulations.suboperation_mapping.stage_model.StageModel`, whose most likely
-    mapping is improved. Where there is no chain it bounds single ratios among the boxes, of few accelerators.
+    mapping is improved; of a ratio that has a chain, once a step along that proves hardly more. Where there is no chain
+    it bounds single ratios among the boxes, of few accelerators.
 5.  ``destructive``: the ratio of smallest bound is asked for a mapping whose relaxation ends by a *target* a little
     above its bound, with every column removed whose reduced cost forbids it. None: the bound rises to the target. One:
     it is rounded and improved, which may lower the best plan; later targets lie below what it attains.
@@ -271,12 +272,13 @@ class StageMip:
                 if not branch.asked:
                     return _Task("box", ratio, state.makespan, branch=branch)
                 continue
+            late = not cheap and not (along and known.rising)
+            if late and not known.explored and len(ratio) <= self.params.columns:
+                return _Task("explore", ratio)
             if along:
                 return _Task("chain", ratio, state.makespan)
             if cheap:
                 continue
-            if not known.explored and len(ratio) <= self.params.columns:
-                return _Task("explore", ratio)
             if not known.exhausted and self.params.destructive:
                 target = known.target if state.makespan is None else min(known.target, state.makespan - 1)
                 return _Task("destructive", ratio, target)
@@ -308,6 +310,7 @@ class StageMip:
     def take(self, task: _Task, reply: Reply) -> None:
         """Enter an answer, and adapt target and time of the ratio."""
         state, known = self.state, self.state.ratios[task.ratio]
+        before = known.bound
         state.take(reply)
         if task.branch is not None:
             task.branch.tried = True
@@ -315,6 +318,7 @@ class StageMip:
             state.recomputed()
         elif task.kind == "chain":
             known.weighed, known.chained = True, reply.closed
+            known.rising = reply.bound > before + self.params.apart * (task.cutoff or 0)
             state.recomputed()
         elif task.kind == "explore":
             known.explored = True

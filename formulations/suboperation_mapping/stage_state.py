@@ -35,6 +35,8 @@ class RatioState:
         No plan of the ratio fits the DRAM.
     weighed, chained : bool
         There is a bound along a chain, by weights; and nothing more can be proven along it.
+    rising : bool
+        The last try along the chain has proven a step more.
     explored : bool
         The LP was asked, and its most likely mapping improved where that is worth it.
     exhausted : bool
@@ -60,6 +62,7 @@ class RatioState:
     infeasible: bool = False
     weighed: bool = False
     chained: bool = False
+    rising: bool = True
     explored: bool = False
     exhausted: bool = False
     answered: bool = False
