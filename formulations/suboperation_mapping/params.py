@@ -179,8 +179,6 @@ class Certificate(Chains):
 
     Attributes
     ----------
-    ratios : int
-        Where nothing is fused: above so many only the program of all ratios is tried.
     boxes : int
         Boxes of places of one ratio, and of a tree that refutes the goal where a relaxation does not.
     places : int
@@ -197,7 +195,6 @@ class Certificate(Chains):
         As those of :class:`Chains`, but a climb has the time for more.
     """
 
-    ratios: int = 1000
     boxes: int = 300
     places: int = 15
     configurations: int = 256
