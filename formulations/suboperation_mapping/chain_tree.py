@@ -50,18 +50,18 @@ def weighed_proof(runs: Runs, steps: int) -> dict[str, Any]:
     return {"weights": [[0, runs]], "grid": [1] * steps}
 
 
-class Division(NamedTuple):
-    """A step and the number of a move, and the weights of the schedules with it and without it."""
-
-    choice: tuple[int, int]
-    halves: tuple[Half, Half]
-
-
 class Half(NamedTuple):
     """Weights as runs, and their point."""
 
     runs: Runs
     point: Vector
+
+
+class Division(NamedTuple):
+    """A step and the number of a move, and the weights of the schedules with it and without it."""
+
+    choice: tuple[int, int]
+    halves: tuple[Half, Half]
 
 
 Divisions = dict[tuple[Choice, ...], Division]  # of leaves, by their choices
