@@ -37,8 +37,7 @@ def chained(instance: dict[str, Any]) -> bool:
     return True
 
 
-Shape = tuple[Any, ...]  #: what chains with the same moves have in common
-Known = defaultdict[Shape, Divisions]
+Known = defaultdict[Any, Divisions]  #: by what chains with the same moves have in common
 
 
 def shares_of(ratio: Sequence[int]) -> tuple[int, ...]:

@@ -26,20 +26,12 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mapgap.core import Budget
-from mapgap.formulations.suboperation_mapping.chain_diagram import (
-    CLOSE,
-    Choice,
-    Cut,
-    Diagram,
-    Runs,
-    Vector,
-    Weighed,
-)
+from mapgap.formulations.suboperation_mapping.chain_diagram import CLOSE, Choice, Cut, Diagram, Runs, Weighed
 from mapgap.formulations.suboperation_mapping.params import Chains as Params
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -48,23 +40,6 @@ from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
 def weighed_proof(runs: Runs, steps: int) -> dict[str, Any]:
     """Of weights alone, as :mod:`~mapgap.problems.suboperation_mapping.certificate.chain_labels` has them."""
     return {"weights": [[0, runs]], "grid": [1] * steps}
-
-
-class Half(NamedTuple):
-    """Weights as runs, and their point."""
-
-    runs: Runs
-    point: Vector
-
-
-class Division(NamedTuple):
-    """A step and the number of a move, and the weights of the schedules with it and without it."""
-
-    choice: tuple[int, int]
-    halves: tuple[Half, Half]
-
-
-Divisions = dict[tuple[Choice, ...], Division]  # of leaves, by their choices
 
 
 class Leaf:
@@ -88,6 +63,9 @@ class Leaf:
         self.mix: list[tuple[float, Cut]] | None = [(share, cut) for share, cut in found.mix if share]
         self.asked, self.closed = 0, False
         self.halves: list[Leaf] = []
+
+
+Divisions = dict[tuple[Choice, ...], list[Leaf]]  #: halves, by the choices of what was divided
 
 
 class Tree:
@@ -150,8 +128,7 @@ class Tree:
         if self.over:
             return False
         self.divide(leaf, halves)
-        first, other = (Half(half.runs, half.point) for half in halves)
-        self.divisions[leaf.choices] = Division(halves[0].choices[-1][:2], (first, other))
+        self.divisions[leaf.choices] = halves
         return True
 
     def divide(self, leaf: Leaf, halves: list[Leaf]) -> None:
@@ -168,12 +145,12 @@ class Tree:
         if known is None or len(self.leaves) * len(diagram.moves.to) > self.params.moves:
             return False
         halves = []
-        for yes, (runs, point) in zip((True, False), known.halves, strict=True):
-            choices = (*leaf.choices, (*known.choice, yes))
-            diagram.narrow(choices)
-            weighing = diagram.weighing(runs)
-            halves.append(Leaf(choices, Weighed(int(weighing.rest[0]), weighing, point, []), leaf.value))
-            halves[-1].mix = None
+        for other in known:
+            diagram.narrow(other.choices)
+            weighing = diagram.weighing(other.runs)
+            half = Leaf(other.choices, Weighed(int(weighing.rest[0]), weighing, other.point, []), leaf.value)
+            half.mix = None
+            halves.append(half)
         diagram.narrow(())
         if self.gains(halves)[0] < leaf.value + CLOSE * self.goal * UNIT:
             return False

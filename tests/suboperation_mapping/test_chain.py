@@ -562,9 +562,8 @@ def test_a_tree_begins_with_the_divisions_of_another_ratio(seed, kind):
         pass
     if again.bound < first.bound:
         weakest = again.leaves[0][2]
-        step, halves = first.divisions[weakest.choices]
-        for yes, half in zip((True, False), halves, strict=True):
-            diagram.narrow((*weakest.choices, (*step, yes)))
+        for half in first.divisions[weakest.choices]:
+            diagram.narrow(half.choices)
             if diagram.weighing(half.runs).rest[0] < weakest.value + chain_diagram.CLOSE * 2 * least * UNIT:
                 break
         else:
