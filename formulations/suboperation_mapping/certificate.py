@@ -25,6 +25,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -423,7 +424,9 @@ class Climb:
         """Names of cases that take the place of one; none where there is nothing stronger."""
         if name == ALL:
             if self.cutter is None:
-                return [",".join(map(str, ratio)) for ratio in partitions(self.batch, self.batch, self.devices)]
+                most = self.params.ratios
+                ratios = [*islice(partitions(self.batch, self.batch, self.devices), most + 1)]
+                return [",".join(map(str, ratio)) for ratio in ratios] if len(ratios) <= most else []
             return [self.best(groups) for groups in roots(self.batch, self.devices)]
         groups = groups_of(name)
         if "x" not in name:

@@ -8,6 +8,7 @@ import highspy
 import numpy as np
 import pytest
 from certificates import accepted, damaged, drawn, with_equal_accelerators
+from chains import network
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
@@ -379,6 +380,19 @@ def test_the_same_work_gives_the_same_proof():
     data = drawn(7, layers=(5, 5), batch=(6, 6), accelerators=(3, 3)).to_json()
     first, again = (climbed(data, 1 << 40, 30) for _ in range(2))
     assert first == again != (None, None)
+
+
+def test_millions_of_ratios_have_one_program():
+    """Of 100 samples on eight accelerators, where nothing is fused; one by one they would take gigabytes.
+
+    Four layers of FP, BP (the first has none) and WU take 10, 10 and 10 ticks a sample, 11,000 in all; a climb tells
+    an eighth of that at least.
+    """
+    data = network([("split", 10, 10, 10)] * 4, 8, 100, 10**9)
+    found = Climb(data, 11_000, Budget(200.0).start(), Certificate())
+    found.run()
+    assert (found.all.parts, found.budget.exhausted) == ([], False)
+    assert 11_000 / 8 <= found.bound <= 11_000
 
 
 def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch):
