@@ -9,9 +9,9 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains (:mod:`~.chain_boxes`). Where a chain has ``enough`` of them they have no program, or on more accelerators
 than are ``told_apart``, where chains mix what equal ones do, one relaxation of it first.
 
-The goal of a ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation,
-for half of the time; where something is fused, after its chain. This proves the goal or nothing, where the tree of a
-relaxation ends far below it.
+A ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation, for half of
+the time; where something is fused, after its chain. This proves what it aims at or nothing, where the tree of a
+relaxation ends far below it: so it aims at half of what is missing, again and again, as that is easier by far.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
 of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`).
@@ -118,7 +118,9 @@ class Case:
     wider : tuple of Share
         What a chain has that is tried when that of a certificate is done; nothing if there is none of more work.
     shaving : Shaving or None
-        The search for steps that refute the goal; ``None`` before it has begun and when it has ended.
+        The search for steps that refute what it aims at; ``None`` before it has begun and when it has ended.
+    aim : int
+        The bound that these would prove.
     shaved : pair or None
         What is refuted of a ratio, a bound, and the steps.
     stuck, unshaved : bool
@@ -135,6 +137,7 @@ class Case:
         self.chain = ""
         self.wider: tuple[Share, ...] = ()
         self.shaving: Shaving | None = None
+        self.aim = 0
         self.shaved: tuple[int, Steps] | None = None
         self.stuck = self.unshaved = False
         self.parts: list[Case] = []
@@ -229,7 +232,7 @@ class Climb:
                 for part in case.parts:
                     part.whole = case.name
                     if part.name == case.name + ORDER:  # the same ratio, of which this search goes on
-                        part.shaving, part.unshaved = case.shaving, case.unshaved
+                        part.shaving, part.aim, part.unshaved = case.shaving, case.aim, case.unshaved
                 case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
             self.ahead -= time.perf_counter() - begun
 
@@ -238,9 +241,10 @@ class Climb:
         return self.cutter is not None and case.ascent is not None and not case.ascent.over
 
     def shave(self, case: Case) -> bool:
-        """Go on with the search for steps that refute the goal of a ratio; ``False`` if there is none, or it ended."""
+        """Go on with the search for steps that refute a ratio; ``False`` if there is none, or it ended."""
         if case.shaving is None and not case.unshaved:
-            case.shaving = self.shaving(case.name.removesuffix(ORDER))
+            case.aim = self.aim(max(case.promise, case.value))  # of a part, what is known of the whole
+            case.shaving = self.shaving(case.name.removesuffix(ORDER), case.aim)
         case.unshaved = case.shaving is None
         if case.shaving is None:
             return False
@@ -248,16 +252,22 @@ class Climb:
         self.asked += case.shaving.asked - before
         if more:
             return True
+        refuted = case.shaving.steps is not None
         if case.shaving.steps is not None:
-            case.shaved = self.goal, case.shaving.steps
-        case.shaving, case.unshaved = None, True  # an engine less
-        return case.shaved is not None
+            case.shaved = case.aim, case.shaving.steps
+        case.shaving, case.unshaved = None, not refuted or case.aim >= self.goal  # an engine less
+        return refuted
 
-    def shaving(self, name: str) -> Shaving | None:
+    def aim(self, bound: int) -> int:
+        """What is refuted next of a ratio that has a bound: half of what is missing, or all if that is a step."""
+        missing = self.goal - bound
+        return self.goal if missing <= self.params.apart * self.goal else self.goal - missing // 2
+
+    def shaving(self, name: str, aim: int) -> Shaving | None:
         """The search of a ratio; ``None`` of others, and if it has no program, or a chain in its place."""
         if name == ALL or "x" in name or self.bounded_along(name) or not self.written_alone(groups_of(name)):
             return None
-        return shaving(self.program(name)[0], self.budget, self.params)
+        return shaving(written(self.instance, aim, name), self.budget, self.params)
 
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""

@@ -424,6 +424,18 @@ def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch)
     assert all(step[0] != "w" for steps in unshaved.values() for step in steps)
 
 
+def test_what_is_shaved_is_nearer_than_a_plan_that_is_no_optimum(monkeypatch):
+    """That plan's makespan cannot be refuted, half of the way there can; 3555 is the optimum, by brute force as above."""
+    data, optimum = drawn(39, layers=(2, 3), batch=(2, 3), accelerators=(2, 3)).to_json(), 3555
+    params = Certificate(spreads=0, widest=0, widest_alone=0, asked=2000)
+    bound, proof = climb(data, optimum + 100, Budget(200.0).start(), None, params)
+    assert accepted(data, bound, proof)
+    assert not accepted(data, optimum + 1, proof)
+    assert "w" in {kind for steps in proof.values() for kind, *_ in steps}
+    monkeypatch.setattr(Climb, "shaving", lambda *_: None)
+    assert climb(data, optimum + 100, Budget(200.0).start(), None, params)[0] < bound <= optimum
+
+
 def test_what_was_shaved_is_kept_where_another_ratio_holds_the_bound(monkeypatch):
     """The next climb begins with it; a checker accepts it at the bound, and not at one above the optimum."""
     instance = drawn(39, layers=(2, 3), batch=(2, 3), accelerators=(2, 3))
@@ -447,6 +459,6 @@ def test_what_was_shaved_is_kept_where_another_ratio_holds_the_bound(monkeypatch
     assert climb(data, optimum, budget, (bound, further), params) is None  # nothing more
     monkeypatch.undo()
     once, search = [], Climb.shaving
-    monkeypatch.setattr(Climb, "shaving", lambda self, name: once.append(name) or search(self, name))
+    monkeypatch.setattr(Climb, "shaving", lambda self, name, aim: once.append(name) or search(self, name, aim))
     assert climb(data, optimum, budget, (bound, further), params)[0] == optimum
     assert "2,1" not in once
