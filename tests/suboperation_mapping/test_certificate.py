@@ -425,7 +425,7 @@ def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch)
 
 
 def test_what_is_shaved_is_nearer_than_a_plan_that_is_no_optimum(monkeypatch):
-    """That plan's makespan cannot be refuted, half of the way there can; 3555 is the optimum, by brute force as above."""
+    """Its makespan cannot be refuted, half of the way there can; 3555 is the optimum, by brute force as above."""
     data, optimum = drawn(39, layers=(2, 3), batch=(2, 3), accelerators=(2, 3)).to_json(), 3555
     params = Certificate(spreads=0, widest=0, widest_alone=0, asked=2000)
     bound, proof = climb(data, optimum + 100, Budget(200.0).start(), None, params)
