@@ -99,7 +99,8 @@ class Chains(Params):
     moves : int
         Moves of all leaves of the tree of a ratio together, above which none is divided: what a check has to do.
     apart : float
-        A step above the bound of a chain, as a part of the goal; of a plan's labels, what makes them alike.
+        A step above the bound of a chain, as a part of the goal; of a plan's labels, what makes them alike; and what is
+        missing of a ratio when shaving aims at all of it.
     """
 
     widest: int = 80_000
