@@ -11,7 +11,8 @@ than are ``told_apart``, where chains mix what equal ones do, one relaxation of 
 
 A ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation, for half of
 the time; where something is fused, after its chain. This proves what it aims at or nothing, where the tree of a
-relaxation ends far below it: so it aims at half of what is missing, again and again, as that is easier by far.
+relaxation ends far below it: the goal where something is fused, as a chain leaves little of it; else half of what is
+missing, again and again, as that is easier by far.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
 of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`).
@@ -259,9 +260,10 @@ class Climb:
         return refuted
 
     def aim(self, bound: int) -> int:
-        """What is refuted next of a ratio that has a bound: half of what is missing, or all if that is a step."""
+        """What is refuted next of a ratio of a bound: half of what is missing, or all if that is little."""
         missing = self.goal - bound
-        return self.goal if missing <= self.params.apart * self.goal else self.goal - missing // 2
+        whole = self.cutter is not None or missing <= self.params.apart * self.goal
+        return self.goal if whole else self.goal - missing // 2
 
     def shaving(self, name: str, aim: int) -> Shaving | None:
         """The search of a ratio; ``None`` of others, and if it has no program, or a chain in its place."""
