@@ -187,7 +187,7 @@ def test_a_climb_goes_on_from_programs_where_chains_are_quicker():
     assert not any(name.endswith(CHAINS) for name in start[1])
     again = Climb(data, plan, Budget(20.0).start(), Certificate(), start)
     assert {case.name for case in again.all.parts} == start[1].keys()
-    assert again.shaving("2,1,1") is None
+    assert again.shaving("2,1,1", plan) is None
     more, proof = climb(data, plan, Budget(20.0).start(), start, Certificate(asked=5))
     assert more > start[0]
     check({"schema": 1, "instance": data, "bound": more, "proof": proof})
