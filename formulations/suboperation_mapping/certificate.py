@@ -9,10 +9,9 @@ better of both, so more work never proves less; the certificate has its leaves w
 along chains (:mod:`~.chain_boxes`). Where a chain has ``enough`` of them they have no program, or on more accelerators
 than are ``told_apart``, where chains mix what equal ones do, one relaxation of it first.
 
-A ratio that is asked by its program is refuted by :mod:`~mapgap.solvers.shave`, too, after one relaxation, for half of
-the time; where something is fused, after its chain. This proves what it aims at or nothing, where the tree of a
-relaxation ends far below it: the goal where something is fused, as a chain leaves little of it; else half of what is
-missing, again and again, as that is easier by far.
+A ratio that is asked by its program has destructive bounds, too (:mod:`~mapgap.solvers.destructive`), by shaving
+(:mod:`~mapgap.solvers.shave`), after one relaxation, each search as long as all else; where something is fused, after
+its chain. These prove what they aim at or nothing, where the tree of a relaxation ends far below it.
 
 A climb goes on where a certificate ended: its cases are then the parts of all ratios, and its trees are those of them,
 of programs and along chains, these only if a new one of as many leaves proves less (:mod:`~.ascent`).
@@ -53,6 +52,7 @@ from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAINS
 from mapgap.problems.suboperation_mapping.certificate.lengths import box
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
+from mapgap.solvers.destructive import Destructive
 from mapgap.solvers.refute import Duals, Relaxation, emptying, least, look_ahead, refute
 from mapgap.solvers.shave import Shaving
 from mapgap.solvers.trim import ROWS
@@ -118,14 +118,12 @@ class Case:
         The name of this in the certificate, without what kind of chain it is.
     wider : tuple of Share
         What a chain has that is tried when that of a certificate is done; nothing if there is none of more work.
-    shaving : Shaving or None
-        The search for steps that refute what it aims at; ``None`` before it has begun and when it has ended.
-    aim : int
-        The bound that these would prove.
+    shaving : Destructive or None
+        The searches for steps that refute a ratio; ``None`` before they have begun and when they have ended.
     shaved : pair or None
         What is refuted of a ratio, a bound, and the steps.
     stuck, unshaved : bool
-        Whether nothing else is left to do, and whether this search is over or cannot be.
+        Whether nothing else is left to do, and whether these searches are over or cannot be.
     """
 
     def __init__(self, name: str, promise: int, steps: Steps = ()) -> None:
@@ -137,8 +135,7 @@ class Case:
         self.ascent: Ascent | None = None
         self.chain = ""
         self.wider: tuple[Share, ...] = ()
-        self.shaving: Shaving | None = None
-        self.aim = 0
+        self.shaving: Destructive | None = None
         self.shaved: tuple[int, Steps] | None = None
         self.stuck = self.unshaved = False
         self.parts: list[Case] = []
@@ -201,7 +198,7 @@ class Climb:
         self.cutter, self.steps = None if flat(instance) else Cutter(frame), LowCutter(frame)
         self.written: tuple[str, Writer, Relaxation] | None = None
         self.asked = 0
-        self.ahead = 0.0  # seconds that shaving has had more than all else
+        self.ahead = 0.0  # seconds that each search of shaving has had more than all else
         self.floor, proof = start or (min(0, goal - 1), {})
         self.all = Case(ALL, 0)
         self.all.opened = ALL not in proof
@@ -224,7 +221,8 @@ class Climb:
                 self.budget.report(bound=told)
             begun = time.perf_counter()
             if (case.stuck or (case.opened and self.ahead <= 0 and not self.climbing(case))) and self.shave(case):
-                self.ahead += time.perf_counter() - begun
+                searches = 1 if case.shaving is None else case.shaving.searches
+                self.ahead += (time.perf_counter() - begun) / searches
                 continue
             if case.stuck:
                 return
@@ -232,8 +230,8 @@ class Climb:
                 case.parts = [self.case(name, case.value) for name in self.parts(case.name) if name != case.whole]
                 for part in case.parts:
                     part.whole = case.name
-                    if part.name == case.name + ORDER:  # the same ratio, of which this search goes on
-                        part.shaving, part.aim, part.unshaved = case.shaving, case.aim, case.unshaved
+                    if part.name == case.name + ORDER:  # the same ratio, of which these searches go on
+                        part.shaving, part.unshaved = case.shaving, case.unshaved
                 case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
             self.ahead -= time.perf_counter() - begun
 
@@ -242,34 +240,29 @@ class Climb:
         return self.cutter is not None and case.ascent is not None and not case.ascent.over
 
     def shave(self, case: Case) -> bool:
-        """Go on with the search for steps that refute a ratio; ``False`` if there is none, or it ended."""
+        """Go on with the searches for steps that refute a ratio; ``False`` if there is none, or all have ended."""
         if case.shaving is None and not case.unshaved:
-            case.aim = self.aim(max(case.promise, case.value))  # of a part, what is known of the whole
-            case.shaving = self.shaving(case.name.removesuffix(ORDER), case.aim)
-        case.unshaved = case.shaving is None
+            case.shaving = self.shaving(case.name.removesuffix(ORDER))
         if case.shaving is None:
+            case.unshaved = True
             return False
-        before, more = case.shaving.asked, case.shaving.turn()
+        before = case.shaving.asked
+        more = case.shaving.turn(max(case.promise, case.value))  # of a part, what is known of the whole
         self.asked += case.shaving.asked - before
-        if more:
-            return True
-        refuted = case.shaving.steps is not None
-        if case.shaving.steps is not None:
-            case.shaved = case.aim, case.shaving.steps
-        case.shaving, case.unshaved = None, not refuted or case.aim >= self.goal  # an engine less
-        return refuted
+        case.shaved = case.shaving.proven or case.shaved
+        if not more or case.value >= self.goal:
+            case.shaving, case.unshaved = None, True  # engines less
+        return more
 
-    def aim(self, bound: int) -> int:
-        """What is refuted next of a ratio of a bound: half of what is missing, or all if that is little."""
-        missing = self.goal - bound
-        whole = self.cutter is not None or missing <= self.params.apart * self.goal
-        return self.goal if whole else self.goal - missing // 2
-
-    def shaving(self, name: str, aim: int) -> Shaving | None:
-        """The search of a ratio; ``None`` of others, and if it has no program, or a chain in its place."""
+    def shaving(self, name: str) -> Destructive | None:
+        """The searches of a ratio; ``None`` of others, and if it has no program, or a chain in its place."""
         if name == ALL or "x" in name or self.bounded_along(name) or not self.written_alone(groups_of(name)):
             return None
-        return shaving(written(self.instance, aim, name), self.budget, self.params)
+
+        def begin(aim: int) -> Shaving:
+            return shaving(written(self.instance, aim, name), self.budget, self.params)
+
+        return Destructive(begin, self.goal, int(self.params.apart * self.goal))
 
     def case(self, name: str, promise: int, proof: Any = ()) -> Case:
         """The case of a name, and the proof that a certificate has of it."""

@@ -100,7 +100,7 @@ class Chains(Params):
         Moves of all leaves of the tree of a ratio together, above which none is divided: what a check has to do.
     apart : float
         A step above the bound of a chain, as a part of the goal; of a plan's labels, what makes them alike; and what is
-        missing of a ratio when shaving aims at all of it.
+        missing of a ratio when shaving does not aim at half of it.
     """
 
     widest: int = 80_000

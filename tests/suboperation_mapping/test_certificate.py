@@ -459,6 +459,6 @@ def test_what_was_shaved_is_kept_where_another_ratio_holds_the_bound(monkeypatch
     assert climb(data, optimum, budget, (bound, further), params) is None  # nothing more
     monkeypatch.undo()
     once, search = [], Climb.shaving
-    monkeypatch.setattr(Climb, "shaving", lambda self, name, aim: once.append(name) or search(self, name, aim))
+    monkeypatch.setattr(Climb, "shaving", lambda self, name: once.append(name) or search(self, name))
     assert climb(data, optimum, budget, (bound, further), params)[0] == optimum
     assert "2,1" not in once
