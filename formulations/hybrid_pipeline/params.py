@@ -30,9 +30,6 @@ class LabelSearch(Params):
         Most moves (a group in front of the devices used behind it), pairs of a group and a layer, and pairs of groups
         where transfers are parallel, that a search or a relaxation holds; of moves and pairs with layers no more than
         what a quarter of the memory of the run has room for.
-    relaxed : int
-        Moves from which a search along one order and relaxations come first: their sums in front of cuts spare more
-        labels than they cost.
     growth : int
         Least factor of moves from one relaxation to the next, and to the search that takes its sums in front of cuts.
     steps : int
@@ -42,7 +39,6 @@ class LabelSearch(Params):
     moves: int = 2**26
     cells: int = 2**24
     pairs: int = 2**26
-    relaxed: int = 20_000
     growth: int = 6
     steps: int = 8
 
