@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from mapgap.cli import completion, flags
 from mapgap.cli.evidence import agreed
@@ -13,8 +13,9 @@ from mapgap.cli.flags import argument, option
 from mapgap.cli.output import cell, print_json, say
 from mapgap.cli.progress import Spinner
 from mapgap.core import Budget, InputError
-from mapgap.evidence.prove import Outcome, Searching, prove_all
+from mapgap.evidence.prove import Checking, Outcome, Searching, prove_all
 from mapgap.evidence.verify import Verdict, verify_all
+from mapgap.execution.progress import Event
 
 
 def statement(found: Outcome | Verdict) -> str:
@@ -28,8 +29,20 @@ def searched(event: Searching) -> str:
     """What is looked for."""
     if event.best:
         return f"{event.instance}: looking for the best bound that can be proven, up to {cell(event.bound)}"
-    what = "that there is no plan" if event.bound is None else f"of {cell(event.bound)}"
-    return f"{event.instance}: looking for a proof {what}"
+    return f"{event.instance}: looking for a proof {of(event.bound)}"
+
+
+def of(bound: int | None) -> str:
+    """What a proof says."""
+    return "that there is no plan" if bound is None else f"of {cell(bound)}"
+
+
+def checking(event: Checking) -> str:
+    """What was found, and is looked at."""
+    return f"{event.instance}: checking the proof {of(event.bound)}"
+
+
+LOOKING: dict[type[Event], Callable[[Any], str]] = {Searching: searched, Checking: checking}
 
 
 def proved(found: Outcome) -> str:
@@ -88,7 +101,7 @@ def certify(
     if agree:
         budget = Budget(time_limit, workers=workers, seed=seed)
         return agreed(names, budget, ledger=ledger, update=update_ledger, as_json=as_json)
-    with Spinner({Searching: searched}, None if as_json else {Outcome: proved}) as display:
+    with Spinner(LOOKING, None if as_json else {Outcome: proved}) as display:
         found = prove_all(
             names,
             Budget(time_limit),

@@ -19,7 +19,7 @@ from mapgap.core import Budget, printable, short
 from mapgap.evidence.contradictions import Contradiction, contradictions
 from mapgap.evidence.ledger import Ledger
 from mapgap.evidence.ledger import update_ledger as enter
-from mapgap.evidence.prove import Outcome, Searching, prove_runs
+from mapgap.evidence.prove import Outcome, prove_runs
 from mapgap.execution import sweep
 from mapgap.execution.changes import Changed
 from mapgap.execution.progress import Event
@@ -110,7 +110,7 @@ def bench(
     if certify and not contrary:
         read = sweep.load_spec(spec)
         instances, folder = [job.instance for job in sweep.jobs_of(read)], path.with_suffix(".certificates")
-        with Spinner({Searching: certificates.searched}, None if as_json else {Outcome: certificates.proved}) as shown:
+        with Spinner(certificates.LOOKING, None if as_json else {Outcome: certificates.proved}) as shown:
             proofs = prove_runs(records, instances, Budget(read.budget.time_s), folder, shown)
     show_path(path, as_json=as_json, ledger=changes, proofs=proofs)
     return refuted(contrary) or certificates.exit_code(proofs)

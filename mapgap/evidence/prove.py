@@ -44,6 +44,14 @@ class Searching(Event):
 
 
 @dataclass(frozen=True)
+class Checking(Event):
+    """A proof was found, and is followed by the standard library alone; along chains that takes longest."""
+
+    instance: str
+    bound: int | None
+
+
+@dataclass(frozen=True)
 class Outcome(Event):
     """What became of one instance.
 
@@ -94,7 +102,9 @@ def pack(instance: InstanceBase, bound: int | None, proof: Any) -> bytes:
     return packed.getvalue()
 
 
-def prove(instance: InstanceBase, bound: int | None, budget: Budget, file: Path | None) -> Outcome:
+def prove(
+    instance: InstanceBase, bound: int | None, budget: Budget, file: Path | None, *, tell: Tell = silence
+) -> Outcome:
     """Search for a certificate, check it, write it; keep the file if it proves that much already.
 
     Parameters
@@ -132,11 +142,17 @@ def prove(instance: InstanceBase, bound: int | None, budget: Budget, file: Path 
         late = " within the time limit" if budget.exhausted else ""
         what = "that there is no plan" if bound is None else f"of bound {bound}"
         return replace(proved, reason=f"no proof {what} was found{late}")
-    return _written(instance, proof, proved, file)
+    return _written(instance, proof, proved, file, tell)
 
 
 def climb(
-    instance: InstanceBase, goal: int | None, budget: Budget, file: Path | None, checked: int | None = None
+    instance: InstanceBase,
+    goal: int | None,
+    budget: Budget,
+    file: Path | None,
+    checked: int | None = None,
+    *,
+    tell: Tell = silence,
 ) -> Outcome:
     """Search for a certificate of as good a bound as the budget allows, up to the goal; go on from that of the file.
 
@@ -169,16 +185,19 @@ def climb(
         return replace(blank, reason=f"{type(error).__name__}: {error}")
     if found is not None:
         proved = replace(blank, bound=found[0], reason="", prove_s=time.perf_counter() - began - check_s)
-        return _written(instance, found[1], proved, file, standing)
+        return _written(instance, found[1], proved, file, tell, standing)
     if file is None or standing is None:
         return blank
     size, bound = file.stat().st_size, standing["bound"]
     return replace(blank, bound=bound, file=file, kept=True, reason="", check_s=check_s, size=size)
 
 
-def _written(instance: InstanceBase, proof: Any, proved: Outcome, file: Path | None, start: Any = None) -> Outcome:
+def _written(
+    instance: InstanceBase, proof: Any, proved: Outcome, file: Path | None, tell: Tell, start: Any = None
+) -> Outcome:
     """Check what was found and write it, unless the file proves as much; it goes beyond ``start``."""
     data = pack(instance, proved.bound, proof)
+    tell(Checking(instance.name, proved.bound))
     began = time.perf_counter()
     try:
         check.check(json.loads(gzip.decompress(data)), instance.to_json())
@@ -264,7 +283,7 @@ def prove_all(
                 try:
                     known = None if entry is None or goal is None else entry.checked_bound
                     search = prove if goal is None else partial(climb, checked=known)
-                    found.append(search(instance, wanted, replace(budget), file))
+                    found.append(search(instance, wanted, replace(budget), file, tell=tell))
                 except InputError as error:  # a problem without certificates
                     if len(names) == 1:
                         raise
@@ -294,7 +313,7 @@ def prove_runs(
         tell(Searching(instance.name, bound))
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{instance.name.replace('@', '__').replace('/', '_')}{CERTIFICATE}"
-        found.append(prove(instance, bound, replace(budget), folder / name))
+        found.append(prove(instance, bound, replace(budget), folder / name, tell=tell))
         tell(found[-1])
     return found
 
