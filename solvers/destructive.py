@@ -1,4 +1,4 @@
-"""Destructive bounds: a bound is refuted, and so a higher one is proven; half of what is missing, again and again.
+"""Destructive bounds: what lies below a number is refuted, and so the number is a bound; by bisection.
 
 That nothing is below the makespan of a plan takes long to show, or is wrong if a better plan exists. That nothing is
 below half of the way there is easier by far, but all of these halves take longer than the whole where that can be
@@ -24,7 +24,7 @@ class Destructive:
     goal : int
         A bound that is enough.
     step : int
-        Where no more is missing, half of it is no aim of its own.
+        Where no more is missing, or only 1, half of it is no aim of its own.
 
     Attributes
     ----------
@@ -35,11 +35,10 @@ class Destructive:
     """
 
     def __init__(self, begin: Callable[[int], Shaving], goal: int, step: int) -> None:
-        self.begin, self.goal, self.step = begin, goal, step
+        self.begin, self.goal, self.step = begin, goal, max(1, step)
         self.whole: Shaving | None = begin(goal)
         self.half: Shaving | None = None
-        self.aim = 0  # of the half
-        self.halved = True  # half of what is missing may still be refuted
+        self.aim, self.top = 0, goal  # of the half, and the least number below which something was left
         self.lead = 0  # relaxations that halves had more than the whole
         self.proven: tuple[int, Steps] | None = None
         self.asked = 0
@@ -59,8 +58,8 @@ class Destructive:
         """
         if self.aim <= bound:
             self.half = None
-        if self.half is None and self.halved and self.goal - bound > self.step:
-            self.aim = self.goal - (self.goal - bound) // 2
+        if self.half is None and self.top - bound > self.step:
+            self.aim = self.top - (self.top - bound) // 2
             self.half = self.begin(self.aim)
         whole = self.half is None or (self.whole is not None and self.lead >= 0)
         search = self.whole if whole else self.half
@@ -81,5 +80,7 @@ class Destructive:
             self.proven = self.goal if whole else self.aim, search.steps
         if whole:
             self.whole = None
-        else:
-            self.half, self.halved = None, search.steps is not None
+            return
+        self.half = None
+        if search.steps is None:
+            self.top = self.aim

@@ -225,7 +225,7 @@ def steps(
     budget.report(bound=this.bound)
     large, moves = too_large(instance, params), move_count(instance)
     compiled = engine != "python"
-    if large or (compiled and not cheap(instance)):  # relaxations cost little then, and spare labels
+    if large or (compiled and not cheap(instance)):  # else all labels are there before a relaxation is
         if this.plan is None:
             this.along(tuple(memory_order(instance)))
             yield

@@ -29,17 +29,13 @@ def searched(event: Searching) -> str:
     """What is looked for."""
     if event.best:
         return f"{event.instance}: looking for the best bound that can be proven, up to {cell(event.bound)}"
-    return f"{event.instance}: looking for a proof {of(event.bound)}"
-
-
-def of(bound: int | None) -> str:
-    """What a proof says."""
-    return "that there is no plan" if bound is None else f"of {cell(bound)}"
+    what = "that there is no plan" if event.bound is None else f"of {cell(event.bound)}"
+    return f"{event.instance}: looking for a proof {what}"
 
 
 def checking(event: Checking) -> str:
-    """What was found, and is looked at."""
-    return f"{event.instance}: checking the proof {of(event.bound)}"
+    """What was found, and is followed."""
+    return f"{event.found.instance}: checking the proof that {statement(event.found)}"
 
 
 LOOKING: dict[type[Event], Callable[[Any], str]] = {Searching: searched, Checking: checking}

@@ -44,14 +44,6 @@ class Searching(Event):
 
 
 @dataclass(frozen=True)
-class Checking(Event):
-    """A proof was found, and is followed by the standard library alone; along chains that takes longest."""
-
-    instance: str
-    bound: int | None
-
-
-@dataclass(frozen=True)
 class Outcome(Event):
     """What became of one instance.
 
@@ -91,6 +83,13 @@ class Outcome(Event):
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "file": None if self.file is None else str(self.file)}
+
+
+@dataclass(frozen=True)
+class Checking(Event):
+    """A proof was found, and is followed by the standard library alone; along chains that can take long."""
+
+    found: Outcome
 
 
 def pack(instance: InstanceBase, bound: int | None, proof: Any) -> bytes:
@@ -197,7 +196,7 @@ def _written(
 ) -> Outcome:
     """Check what was found and write it, unless the file proves as much; it goes beyond ``start``."""
     data = pack(instance, proved.bound, proof)
-    tell(Checking(instance.name, proved.bound))
+    tell(Checking(proved))
     began = time.perf_counter()
     try:
         check.check(json.loads(gzip.decompress(data)), instance.to_json())

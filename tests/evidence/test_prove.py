@@ -105,11 +105,8 @@ def test_a_glob_takes_all_objectives_and_goes_on_where_it_was_interrupted(tmp_pa
         prove_all(["dhm_squeezenet_fire2*"], Budget(200.0), ledger=ledger, update=True, tell=interrupt)
     grades = [entry.certificate for entry in Ledger.load(ledger).entries.values()]
     assert grades == [Certificate.CHECKED, Certificate.AGREED]  # what was done is entered
-    (looked,) = [each for each in events if isinstance(each, Checking)]
-    assert (looked.instance, looked.bound) == (
-        "dhm_squeezenet_fire2",
-        Ledger.load(ledger).entries[looked.instance].bound.value,
-    )
+    (looked,) = [each.found for each in events if isinstance(each, Checking)]
+    assert (looked.instance, looked.bound) == ("dhm_squeezenet_fire2", BOOK.entries["dhm_squeezenet_fire2"].bound.value)
     (tmp_path / "best" / "dhm_squeezenet_fire2__latency.cert.json.gz").write_bytes(b"\x1f\x8btorn")
     found = prove_all(["dhm_squeezenet_fire2*"], Budget(200.0), ledger=ledger, update=True)
     assert [(each.instance, each.kept) for each in found] == [

@@ -41,10 +41,11 @@ def bounds_of(goal, optimum, bound, turns, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_half_of_the_way_again_and_again_to_an_optimum_below_the_goal(seed):
-    """2,000 to 10,000 with an optimum of 8,600: 6,000, then 8,000, and 9,000 is not true; the goal is not either."""
+    """Bisection by hand of 2,000 to 10,000 with an optimum of 8,600, until no more than a step of 10 is left."""
     bounds, begun = bounds_of(10_000, 8_600, 2_000, lambda aim: 50, seed)
-    assert bounds == [2_000, 6_000, 8_000]
-    assert [search.aim for search in begun] == [10_000, 6_000, 8_000, 9_000]
+    assert bounds == [2_000, 6_000, 8_000, 8_500, 8_563, 8_594]
+    aims = [10_000, 6_000, 8_000, 9_000, 8_500, 8_750, 8_625, 8_563, 8_594, 8_610, 8_602]
+    assert [search.aim for search in begun] == aims
     assert all(search.turns == 0 for search in begun)
 
 
@@ -80,3 +81,16 @@ def test_what_is_proven_elsewhere_ends_the_search_for_as_much():
     assert both.turn(995)
     assert both.searches == 1
     assert len(begun) == 3
+
+
+def test_one_that_is_missing_is_not_looked_for_twice():
+    begun = []
+
+    def begin(aim):
+        begun.append(Refuting(aim, 100, 1, random.Random(0)))
+        return begun[-1]
+
+    both = Destructive(begin, 100, 0)
+    assert both.turn(99)
+    assert both.proven == (100, [["nothing below", 100]])
+    assert len(begun) == 1
