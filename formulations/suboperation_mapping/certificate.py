@@ -25,7 +25,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.params import Certificate as Params
 from mapgap.formulations.suboperation_mapping.programs import flat, named, promising, shaving, written
 from mapgap.problems.suboperation_mapping import Instance
-from mapgap.problems.suboperation_mapping.certificate import APART, BELOW, ORDER, partitions
+from mapgap.problems.suboperation_mapping.certificate import APART, BELOW, ORDER
 from mapgap.problems.suboperation_mapping.certificate.chain_shares import CHAINS
 from mapgap.problems.suboperation_mapping.certificate.lengths import box
 from mapgap.problems.suboperation_mapping.certificate.located import Located
@@ -195,7 +194,7 @@ class Climb:
         self.batch, self.devices = instance["batch"], len(instance["accelerators"])
         self.along = Narrowing(instance, params)
         frame = Frame(Instance.model_validate_json(json.dumps(instance)))
-        self.cutter, self.steps = None if flat(instance) else Cutter(frame), LowCutter(frame)
+        self.flat, self.cutter, self.low_cutter = flat(instance), Cutter(frame), LowCutter(frame)
         self.written: tuple[str, Writer, Relaxation] | None = None
         self.asked = 0
         self.ahead = 0.0  # seconds that each search of shaving has had more than all else
@@ -210,19 +209,24 @@ class Climb:
         return max(self.floor, min(self.all.value, self.goal))
 
     def run(self) -> None:
-        """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends; tell bounds."""
+        """All steps; tell bounds."""
         told = self.floor
+        for _ in self.steps():
+            if self.bound > told:
+                told = self.bound
+                self.budget.report(bound=told)
+
+    def steps(self) -> Iterator[Case]:
+        """Raise the weakest case, which is told, until all reach the goal, nothing is left to do, or the budget ends."""
         while self.all.value < self.goal and self.asked < self.params.asked and not self.budget.exhausted:
             case = self.all
             while case.parts:
                 case = min(case.parts, key=lambda part: part.value)
-            if self.bound > told:
-                told = self.bound
-                self.budget.report(bound=told)
             begun = time.perf_counter()
             if (case.stuck or (case.opened and self.ahead <= 0 and not self.climbing(case))) and self.shave(case):
                 searches = 1 if case.shaving is None else case.shaving.searches
                 self.ahead += (time.perf_counter() - begun) / searches
+                yield case
                 continue
             if case.stuck:
                 return
@@ -234,10 +238,11 @@ class Climb:
                         part.shaving, part.unshaved = case.shaving, case.unshaved
                 case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
             self.ahead -= time.perf_counter() - begun
+            yield case
 
     def climbing(self, case: Case) -> bool:
         """Whether a chain, which proves more with every step where something is fused, has not come to its end."""
-        return self.cutter is not None and case.ascent is not None and not case.ascent.over
+        return not self.flat and case.ascent is not None and not case.ascent.over
 
     def shave(self, case: Case) -> bool:
         """Go on with the searches for steps that refute a ratio; ``False`` if there is none, or all have ended."""
@@ -305,8 +310,9 @@ class Climb:
         if name == ALL or name.endswith((ORDER, APART)) or not self.chained:
             return ()
         groups = groups_of(name)
-        if self.cutter is None:
-            return shares_of_box(groups) if self.devices ** sum(g.number for g in groups) <= self.params.spreads else ()
+        if self.flat:  # nothing of a box has a place, and a ratio has all of its shares
+            few = self.devices ** sum(g.number for g in groups) <= self.params.spreads
+            return shares_of_box(groups) if few and "x" not in name else ()
         if "x" in name and single(groups) and self.enough(groups):  # the ratio has the other one
             return self.along.kept_of_tree(groups) if self.mixed(groups) else ()
         return self.along.kept(groups)
@@ -428,31 +434,27 @@ class Climb:
     def parts(self, name: str) -> list[str]:
         """Names of cases that take the place of one; none where there is nothing stronger."""
         if name == ALL:
-            if self.cutter is None:
-                most = self.params.ratios
-                ratios = [*islice(partitions(self.batch, self.batch, self.devices), most + 1)]
-                return [",".join(map(str, ratio)) for ratio in ratios] if len(ratios) <= most else []
             return [self.best(groups) for groups in roots(self.batch, self.devices)]
         groups = groups_of(name)
         if "x" not in name:
             return [named(groups)] if self.bounded_along(name) else [] if name.endswith(ORDER) else [name + ORDER]
         along = self.bounded_along(name) or self.mixed(groups)
-        if not along and self.alike(name) and self.one(groups):
+        if not along and not self.flat and self.alike(name) and self.one(groups):
             return [name + APART]
-        if not single(groups) and self.cutter is not None:
-            cutter = self.steps if self.enough(groups) else self.cutter
+        if not single(groups):
+            cutter = self.low_cutter if self.enough(groups) else self.cutter
             return [self.best(child) for child in cutter.split(groups)]
         return [alone(groups)] if self.enough(groups) or self.written_alone(groups) else []
 
     def bounded_along(self, name: str) -> bool:
         """Whether a chain is all that is asked: that of a box if it tells all accelerators apart, else of a ratio."""
-        if self.cutter is None or ("x" in name) != (self.devices <= self.params.told_apart):
+        if self.flat or ("x" in name) != (self.devices <= self.params.told_apart):
             return False
         return bool(self.kept_of(name)) and self.enough(groups_of(name))
 
     def program_first(self, name: str) -> bool:
         """Whether a program is quicker than a chain: of a ratio where nothing is fused, else of a box."""
-        return self.cutter is None or ("x" in name and self.mixed(groups_of(name)))
+        return self.flat or ("x" in name and self.mixed(groups_of(name)))
 
     def mixed(self, groups: Groups) -> bool:
         """Whether a chain has most of a box, but mixes what equal accelerators do: its program is asked as well."""
@@ -460,7 +462,7 @@ class Climb:
 
     def enough(self, groups: Groups) -> bool:
         """Whether there is a chain, which has nearly all of the work of a box."""
-        return self.chained and self.along.part(groups) >= self.params.enough
+        return self.chained and not self.flat and self.along.part(groups) >= self.params.enough
 
     def best(self, groups: Groups) -> str:
         """The program of a box, or that of its only ratio where it is small, or a chain has all of it."""

@@ -180,8 +180,6 @@ class Certificate(Chains):
 
     Attributes
     ----------
-    ratios : int
-        Where nothing is fused: above so many, of which there may be millions, only the program of all is tried.
     boxes : int
         Boxes of places of one ratio, and of a tree that refutes the goal where a relaxation does not.
     places : int
@@ -198,7 +196,6 @@ class Certificate(Chains):
         As those of :class:`Chains`, but a climb has the time for more.
     """
 
-    ratios: int = 1000
     boxes: int = 300
     places: int = 15
     configurations: int = 256

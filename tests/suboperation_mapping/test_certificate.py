@@ -23,7 +23,7 @@ from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import cases
 from mapgap.problems.suboperation_mapping.certificate.alike import classes
-from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, contains, least_length
+from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, box, contains, least_length
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.problems.suboperation_mapping.evaluate import evaluate, timetable
@@ -382,17 +382,18 @@ def test_the_same_work_gives_the_same_proof():
     assert first == again != (None, None)
 
 
-def test_millions_of_ratios_have_one_program():
+def test_millions_of_ratios_are_bounded_in_boxes():
     """Of 100 samples on eight accelerators, where nothing is fused; one by one they would take gigabytes.
 
     Four layers of FP, BP (the first has none) and WU take 10, 10 and 10 ticks a sample, 11,000 in all; a climb tells
-    an eighth of that at least.
+    an eighth of that at least, with a case for each number of shares.
     """
     data = network([("split", 10, 10, 10)] * 4, 8, 100, 10**9)
-    found = Climb(data, 11_000, Budget(200.0).start(), Certificate())
+    found = Climb(data, 11_000, Budget(200.0).start(), Certificate(asked=20))
     found.run()
-    assert (found.all.parts, found.budget.exhausted) == ([], False)
     assert 11_000 / 8 <= found.bound <= 11_000
+    assert [box(part.name) for part in found.all.parts] == [((1, 101 - k, k),) if k > 1 else ((100, 100, 1),) for k in range(1, 9)]
+    assert found.asked <= 20
 
 
 def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch):
