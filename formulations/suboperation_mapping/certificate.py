@@ -217,7 +217,7 @@ class Climb:
                 self.budget.report(bound=told)
 
     def steps(self) -> Iterator[Case]:
-        """Raise the weakest case, which is told, until all reach the goal, nothing is left to do, or the budget ends."""
+        """Raise the weakest case and tell it, until all reach the goal, nothing is left to do, or the budget ends."""
         while self.all.value < self.goal and self.asked < self.params.asked and not self.budget.exhausted:
             case = self.all
             while case.parts:

@@ -7,8 +7,8 @@
 3.  ``bounds``: paths and one flow; where no time is left, the path of the largest share alone.
 4.  In turns, each knowing what the others have found: ``cpsat`` on the smallest, whose ratios it settles soonest;
     ``anneal``, which has most of the time as long as it finds better plans, and starts from mappings that the
-    relaxation suggests as well; ``stage_mip``; where nothing is fused, so that hardly anything but shaving bounds a
-    ratio, ``certificate_bound``; ``windows``, the search of neighbourhoods of the best plan with CP-SAT.
+    relaxation suggests as well; ``stage_mip``; where nothing is fused, so that no relaxation comes near the best plan,
+    ``certificate_bound``; ``windows``, the search of neighbourhoods of the best plan with CP-SAT.
 """
 
 from __future__ import annotations

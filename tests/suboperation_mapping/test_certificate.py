@@ -23,7 +23,7 @@ from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import cases
 from mapgap.problems.suboperation_mapping.certificate.alike import classes
-from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, box, contains, least_length
+from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, contains, least_length
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.problems.suboperation_mapping.evaluate import evaluate, timetable
@@ -392,7 +392,7 @@ def test_millions_of_ratios_are_bounded_in_boxes():
     found = Climb(data, 11_000, Budget(200.0).start(), Certificate(asked=20))
     found.run()
     assert 11_000 / 8 <= found.bound <= 11_000
-    assert [box(part.name) for part in found.all.parts] == [((1, 101 - k, k),) if k > 1 else ((100, 100, 1),) for k in range(1, 9)]
+    assert [part.name for part in found.all.parts] == ["100-100x1", *(f"1-{101 - k}x{k}" for k in range(2, 9))]
     assert found.asked <= 20
 
 
