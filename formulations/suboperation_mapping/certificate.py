@@ -209,24 +209,19 @@ class Climb:
         return max(self.floor, min(self.all.value, self.goal))
 
     def run(self) -> None:
-        """All steps; tell bounds."""
+        """Raise the weakest case until all reach the goal, nothing is left to do, or the budget ends; tell bounds."""
         told = self.floor
-        for _ in self.steps():
-            if self.bound > told:
-                told = self.bound
-                self.budget.report(bound=told)
-
-    def steps(self) -> Iterator[Case]:
-        """Raise the weakest case and tell it, until all reach the goal, nothing is left to do, or the budget ends."""
         while self.all.value < self.goal and self.asked < self.params.asked and not self.budget.exhausted:
             case = self.all
             while case.parts:
                 case = min(case.parts, key=lambda part: part.value)
+            if self.bound > told:
+                told = self.bound
+                self.budget.report(bound=told)
             begun = time.perf_counter()
             if (case.stuck or (case.opened and self.ahead <= 0 and not self.climbing(case))) and self.shave(case):
                 searches = 1 if case.shaving is None else case.shaving.searches
                 self.ahead += (time.perf_counter() - begun) / searches
-                yield case
                 continue
             if case.stuck:
                 return
@@ -238,7 +233,6 @@ class Climb:
                         part.shaving, part.unshaved = case.shaving, case.unshaved
                 case.stuck = not case.parts and (self.bounded_along(case.name) or not self.close(case))
             self.ahead -= time.perf_counter() - begun
-            yield case
 
     def climbing(self, case: Case) -> bool:
         """Whether a chain, which proves more with every step where something is fused, has not come to its end."""

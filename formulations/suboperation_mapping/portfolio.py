@@ -7,8 +7,7 @@
 3.  ``bounds``: paths and one flow; where no time is left, the path of the largest share alone.
 4.  In turns, each knowing what the others have found: ``cpsat`` on the smallest, whose ratios it settles soonest;
     ``anneal``, which has most of the time as long as it finds better plans, and starts from mappings that the
-    relaxation suggests as well; ``stage_mip``; where nothing is fused, so that no relaxation comes near the best plan,
-    ``certificate_bound``; ``windows``, the search of neighbourhoods of the best plan with CP-SAT.
+    relaxation suggests as well; ``stage_mip``; ``windows``, the search of neighbourhoods of the best plan with CP-SAT.
 """
 
 from __future__ import annotations
@@ -18,11 +17,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from mapgap.core import Budget, SolveResult, Status, Stop, read_start
-from mapgap.formulations.suboperation_mapping.boxes import few_ratios
-from mapgap.formulations.suboperation_mapping.certificate import ALL, Climb, limits_of
-from mapgap.formulations.suboperation_mapping.chain_boxes import fused
 from mapgap.formulations.suboperation_mapping.cpsat import solve_ratio
-from mapgap.formulations.suboperation_mapping.params import Certificate
 from mapgap.formulations.suboperation_mapping.params import Portfolio as Params
 from mapgap.formulations.suboperation_mapping.params import Sweep as SweepParams
 from mapgap.formulations.suboperation_mapping.path_bound import least_path, share_paths
@@ -100,20 +95,6 @@ class Members:
             yield waits
             self.tell()
         board.take(self.mip.result())
-
-    def climb(self, board: Board) -> Iterator[None]:
-        """The search of certificates, towards the best plan; what it proves of a ratio the stage MIP knows as well."""
-        if board.value is None:
-            return
-        search = Climb(self.instance.to_json(), board.value, board.listened(), Certificate())
-        for case in search.steps():
-            if board.value is not None:
-                search.goal = board.value
-            board.prove(search.bound)
-            if case.name != ALL and (ratio := few_ratios(limits_of(case.name), search.batch, search.devices, 1)):
-                self.mip.state.ratios[ratio[0]].raise_to(min(case.value, search.goal), own=True)
-                self.mip.state.announce("certificate")
-            yield
 
     def tend(self) -> None:
         """The processes of the stage MIP, while others work."""
@@ -218,8 +199,6 @@ def run(instance: Instance, budget: Budget, start: str | Plan | None = None, par
     if size <= SweepParams.few:
         first.insert(1, Member("cpsat", members.settle))
         turns.insert(0, Member("cpsat", members.ask_on))
-    if not fused(instance):
-        turns.append(Member("certificate_bound", members.climb))
     if params.window:
         turns.append(Member("windows", members.polish, params.lazy))
     found = Portfolio(first, turns, last=Member("bounds", members.least)).run(board)

@@ -3,7 +3,6 @@
 from itertools import islice
 
 import pytest
-from certificates import drawn
 
 from mapgap.catalogue import registry
 from mapgap.catalogue.files import load_instance
@@ -126,22 +125,6 @@ def test_a_plan_of_others_is_learned():
     assert state.news == [plan]
     state.learn(plan, makespan)  # nothing new
     assert state.news == [plan]
-
-
-@pytest.mark.parametrize(("seed", "optimum"), [(15, 1636278), (39, 3555), (49, 833)])
-def test_the_search_of_certificates_ends_at_the_optimum_where_nothing_is_fused(seed, optimum):
-    """That of brute force, far above paths and the flow; the stage MIP learns what is proven of each ratio."""
-    instance = drawn(seed, layers=(2, 3), batch=(2, 3), accelerators=(2, 3))
-    truth = enumeration.run(instance, budget(200.0))
-    assert truth.claimed == optimum
-    board = Board(instance, budget(200.0), PROBLEM.evaluate)
-    board.offer(truth.plan)
-    members = portfolio.Members(board, instance, Portfolio())
-    assert not any(members.bounds(board))
-    assert board.bound < optimum
-    assert not any(members.climb(board))
-    assert board.bound == optimum
-    assert optimum in {known.bound for known in members.mip.state.ratios.values()}
 
 
 def test_parameters_reach_the_members():
