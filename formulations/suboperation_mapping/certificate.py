@@ -7,7 +7,8 @@ the weakest leaf of the weakest case is solved, then divided; after some divisio
 together have all of its ratios or are stronger. A case is worth what its own leaves prove or what its parts do, the
 better of both, so more work never proves less; the certificate has its leaves where they are enough. Boxes are bounded
 along chains (:mod:`~.chain_boxes`). Where a chain has ``enough`` of them they have no program, or on more accelerators
-than are ``told_apart``, where chains mix what equal ones do, one relaxation of it first.
+than are ``told_apart``, where chains mix what equal ones do, one relaxation of it first. Where nothing is fused it is
+the other way round: boxes have programs alone, which say what their shares take, and ratios have both.
 
 A ratio that is asked by its program has destructive bounds, too (:mod:`~mapgap.solvers.destructive`), by shaving
 (:mod:`~mapgap.solvers.shave`), after one relaxation, each search as long as all else; where something is fused, after

@@ -45,20 +45,18 @@ def left(diagram: Diagram, chain: Chain, bound: int, proof: Any) -> str | None:
     """Why labels and weights alone do not prove a bound of what is chosen of a chain."""
     diagram.bar(chain)
     grid = proof["grid"]
-    known = [weighing(diagram, first, runs) for first, runs in proof["weights"]]
+    known = diagram.known([weighing(diagram, first, runs) for first, runs in proof["weights"]])
     if len(grid) != diagram.last or any(type(g) is not int or not 1 <= g < NEVER for g in grid):
         return "expected a grid of every step"
     labels = diagram.root()
     for k, g in enumerate(grid):
-        ready = [weights for first, weights in known if first <= k + 1]
-        labels = diagram.after(k, labels)
-        for weights in ready:
-            labels = labels[diagram.value(weights, k + 1, labels) < UNIT * bound]
+        labels = diagram.after(k, labels, known, UNIT * bound)
         if not len(labels):
             return None
         if chain.counted:
             return "a label is left where shares are counted"
-        labels[:, 2:] -= labels[:, 2:] % g
+        if g > 1:
+            labels[:, 2:] -= labels[:, 2:] % g
         labels = undominated(labels)
     short = labels[diagram.ends(labels) < bound]
     return f"a label is left: {tuple(short[0, 1:].tolist())}" if len(short) else None

@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from mapgap.core import Budget
 from mapgap.formulations.suboperation_mapping.chain_arrays import NOTHING, START, Arrays, Sorts
-from mapgap.formulations.suboperation_mapping.chain_kernels import Table, advance, follow, mark, shortest, weigh
+from mapgap.formulations.suboperation_mapping.chain_kernels import (
+    LANES,
+    Known,
+    Table,
+    advance,
+    follow,
+    mark,
+    shortest,
+    sieve,
+    weigh,
+)
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -132,6 +142,7 @@ class Diagram:
         self.first_move = np.cumsum([0, *map(len, lead)])
         self.offsets = np.cumsum([0, *states])
         self.moves = self.joined(lead, costs)
+        self.unknown = self.known([])
 
     def joined(self, lead: list[Small], costs: list[tuple[Whole, Small]]) -> Table:
         """The moves of all steps together."""
@@ -298,13 +309,35 @@ class Diagram:
             rows, which = rows[kept], which[kept]
         return rows, which
 
-    def after(self, k: int, labels: Whole) -> Whole:
-        """What all moves of all labels lead to, in the order of :meth:`ways`."""
-        if k not in self.tail:
-            starts, states = self.starts[k], labels[:, 0]
-            new = np.empty(((starts[states + 1] - starts[states]).sum(), labels.shape[1]), np.int64)
-            count = advance(labels, starts, self.first_move[k], self.offsets[k + 1], self.moves, new)
-            return new[:count]
+    def known(self, every: Sequence[tuple[int, Weighing]]) -> Known:
+        """Some weights, each from a step on."""
+        firsts = np.array([first for first, _ in every], np.int64)
+        rows = np.empty((len(every), self.last + 1, self.moves.costs.shape[1]), np.int64)
+        rests = np.empty((len(every), self.offsets[-1]), np.int64)
+        for w, (_, weighing) in enumerate(every):
+            rows[w], rests[w] = weighing.rows, weighing.rest
+        return Known(firsts, rows, rests)
+
+    def after(self, k: int, labels: Whole, known: Known | None = None, limit: int = 0) -> Whole:
+        """What all moves of all labels lead to, in the order of :meth:`ways`.
+
+        Without those that lead to a limit, in 4096ths, by weights that are known.
+        """
+        known = known or self.unknown
+        if k in self.tail:
+            new = self.after_in_tail(k, labels)
+            for first, rows, rests in zip(*known, strict=True):
+                if first <= k + 1:
+                    numbers, rest = self.weighed(k + 1, new), rests[self.offsets[k + 1] + new[:, 0]]
+                    new = new[numbers @ rows[k + 1, : numbers.shape[1]] + rest < limit]
+            return new
+        starts, states, to = self.starts[k], labels[:, 0], self.offsets[k + 1]
+        new = np.empty(((starts[states + 1] - starts[states]).sum(), labels.shape[1]), np.int64)
+        count = advance(labels, starts, self.first_move[k], to, self.moves, known, k + 1, limit, new)
+        return new[:count]
+
+    def after_in_tail(self, k: int, labels: Whole) -> Whole:
+        """All of what moves of a step of the tail lead to."""
         rows, which = self.ways(k, labels)
         to = self.to(k, which)
         if k == self.chain.fold:
@@ -378,7 +411,8 @@ def used(rows: Whole, which: Small) -> tuple[Whole, Small]:
 
 
 def undominated(labels: Whole) -> Whole:
-    return labels[kept_of(labels)] if len(labels) > 1 else labels
+    """Labels that no other one dominates, in any order; in the place of all where these are few."""
+    return labels[: sieve(labels)] if len(labels) <= LANES else labels[kept_of(labels)]
 
 
 def kept_of(labels: Whole) -> Whole:

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mapgap.kernels import Integers, Integers2, kernel
+from mapgap.kernels import Integers, Integers2, Integers3, kernel
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 
 Whole = NDArray[np.int64]
@@ -41,6 +41,23 @@ class Table(NamedTuple):
     price: Small
     costs: Integers2
     rows: Integers
+
+
+class Known(NamedTuple):
+    """Some weights, each from a step on.
+
+    Attributes
+    ----------
+    firsts : (weights,) int64
+        The first step that has them.
+    rows : (weights, steps + 1, numbers) int64
+    rests : (weights, states) int64
+        What states lead to, by their number over all steps.
+    """
+
+    firsts: Integers
+    rows: Integers3
+    rests: Integers2
 
 
 @kernel("void(Table,i8[:,::1],i8[::1])", Table, makes_arrays=False)
@@ -174,22 +191,64 @@ def deal(
     return known[:count].copy()
 
 
-@kernel("i8(i8[:,::1],i8[::1],i8,i8,Table,i8[:,::1])", Table, makes_arrays=False)
-def advance(labels: Whole, starts: Whole, first: int, offset: int, moves: Table, new: Whole) -> int:
-    """Labels ``(state, numbers …)`` after all moves of a step that are not left out; how many there are.
+@kernel("i8(i8[:,::1],i8[::1],i8,i8,Table,Known,i8,i8,i8[:,::1])", Table, Known, makes_arrays=False)
+def advance(
+    labels: Whole, starts: Whole, first: int, offset: int, moves: Table, known: Known, step: int, limit: int, new: Whole
+) -> int:
+    """Labels ``(state, numbers …)`` after all moves that lead to a step and are not left out; how many there are.
 
     ``starts`` are by state, from the ``first`` move of the step on; states after it are numbered from ``offset`` on.
+    Without those that lead to a limit, in 4096ths, by weights that are known.
     """
     count = 0
     for i in range(len(labels)):
         state = labels[i, 0]
         for move in range(first + starts[state], first + starts[state + 1]):
             price = moves.price[move]
-            if price < len(moves.rows):
-                new[count, 0] = moves.to[move] - offset
+            if price >= len(moves.rows):
+                continue
+            new[count, 0] = moves.to[move] - offset
+            for j in range(1, labels.shape[1]):
+                new[count, j] = max(0, labels[i, j] + moves.costs[price, j - 1])
+            kept = True
+            for w in range(len(known.firsts)):
+                value = known.rests[w, moves.to[move]]
                 for j in range(1, labels.shape[1]):
-                    new[count, j] = max(0, labels[i, j] + moves.costs[price, j - 1])
+                    value += known.rows[w, step, j - 1] * new[count, j]
+                if value >= limit and known.firsts[w] <= step:
+                    kept = False
+                    break
+            if kept:
                 count += 1
+    return count
+
+
+@kernel("i8(i8[:,::1])", makes_arrays=False)
+def sieve(labels: Whole) -> int:
+    """Move rows of ``(state, numbers …)`` that no other one of the state dominates to the front; how many there are.
+
+    For a few rows, in any order; of equal ones the first stays.
+    """
+    count = 0
+    for i in range(len(labels)):
+        left = 0
+        dominated = False
+        for n in range(count):
+            less = more = labels[n, 0] == labels[i, 0]
+            for j in range(1, labels.shape[1]):
+                less &= labels[n, j] <= labels[i, j]
+                more &= labels[n, j] >= labels[i, j]
+            if less:  # then none before was worse than this one, and all are where they were
+                dominated = True
+                break
+            if not more:
+                for j in range(labels.shape[1]):
+                    labels[left, j] = labels[n, j]
+                left += 1
+        if not dominated:
+            for j in range(labels.shape[1]):
+                labels[left, j] = labels[i, j]
+            count = left + 1
     return count
 
 

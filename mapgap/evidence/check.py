@@ -103,7 +103,7 @@ class Program:
             row = dict.fromkeys(row, 0)
             for j, a in listed:
                 row[j] += a
-        self.rows.append(({j: a for j, a in row.items() if a}, bound))
+        self.rows.append((row if all(row.values()) else {j: a for j, a in row.items() if a}, bound))
         return len(self.rows) - 1
 
     def equal(self, terms: Iterable[tuple[int, int]], value: int) -> None:

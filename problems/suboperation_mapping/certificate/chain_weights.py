@@ -34,8 +34,11 @@ def by_step(chain: Chain, first: int, runs: Sequence[Sequence[int]]) -> list[Lab
     starts = [run[0] for run in runs]
     if starts[0] != first or starts != sorted({*starts}) or starts[-1] > last:
         raise ValueError("weights of a step are missing")
-    rows = [tuple(run[1:]) for run, end in zip(runs, [*starts[1:], last + 1], strict=True) for _ in range(run[0], end)]
+    ends = zip(runs, [*starts[1:], last + 1], strict=True)
+    rows = [w for run, end in ends for w in [tuple(run[1:])] * (end - run[0])]
     for k, w in enumerate(rows, first):
+        if k > first and k - 1 != chain.fold and w is rows[k - first - 1]:  # of the same run
+            continue
         if len(w) != (chain.weighed if chain.inner(k) else 1 + n) or min(w) < 0 or {*map(type, w)} != {int}:
             raise ValueError("weights of another length, or no whole numbers")
         for j in range(len(chain.shares) if chain.inner(k) else 1, len(w), len(chain.like)):
