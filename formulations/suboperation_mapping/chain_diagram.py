@@ -63,8 +63,13 @@ class Weighing:
 
     def value(self, k: int, states: Whole, numbers: Whole) -> Whole:
         """Least makespans of labels with these numbers, in 4096ths."""
-        found: Whole = numbers @ self.rows[k, : numbers.shape[1]] + self.rest[self.offsets[k] + states]
-        return found
+        return weighed(numbers, self.rows[k], self.rest[self.offsets[k] + states])
+
+
+def weighed(numbers: Whole, row: Whole, rest: Whole) -> Whole:
+    """The numbers of labels by weights, and what their states lead to."""
+    found: Whole = numbers @ row[: numbers.shape[1]] + rest
+    return found
 
 
 class Diagram:
@@ -142,7 +147,7 @@ class Diagram:
         self.first_move = np.cumsum([0, *map(len, lead)])
         self.offsets = np.cumsum([0, *states])
         self.moves = self.joined(lead, costs)
-        self.unknown = self.known([])
+        self.none_known = self.known([])
 
     def joined(self, lead: list[Small], costs: list[tuple[Whole, Small]]) -> Table:
         """The moves of all steps together."""
@@ -323,13 +328,13 @@ class Diagram:
 
         Without those that lead to a limit, in 4096ths, by weights that are known.
         """
-        known = known or self.unknown
+        known = known or self.none_known
         if k in self.tail:
             new = self.after_in_tail(k, labels)
             for first, rows, rests in zip(*known, strict=True):
                 if first <= k + 1:
-                    numbers, rest = self.weighed(k + 1, new), rests[self.offsets[k + 1] + new[:, 0]]
-                    new = new[numbers @ rows[k + 1, : numbers.shape[1]] + rest < limit]
+                    rest = rests[self.offsets[k + 1] + new[:, 0]]
+                    new = new[weighed(self.weighed(k + 1, new), rows[k + 1], rest) < limit]
             return new
         starts, states, to = self.starts[k], labels[:, 0], self.offsets[k + 1]
         new = np.empty(((starts[states + 1] - starts[states]).sum(), labels.shape[1]), np.int64)
@@ -411,7 +416,7 @@ def used(rows: Whole, which: Small) -> tuple[Whole, Small]:
 
 
 def undominated(labels: Whole) -> Whole:
-    """Labels that no other one dominates, in any order; in the place of all where these are few."""
+    """Labels that no other one dominates, in any order; where all are few, these are moved about."""
     return labels[: sieve(labels)] if len(labels) <= LANES else labels[kept_of(labels)]
 
 

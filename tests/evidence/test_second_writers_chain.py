@@ -184,6 +184,25 @@ def test_verdicts_of_random_networks(seed, kind):
             assert not verdict(data, ratio, best + 1, other, kind, wide=True)
 
 
+@pytest.mark.parametrize("seed", seeds(6, 150))
+def test_weights_of_a_later_step_are_those_of_that_step_on(seed):
+    """They prove what the same ones prove from the beginning, alone and after lesser ones, and never more."""
+    instance, rng = drawn(seed, (2, 5), (1, 3))
+    data, ratio = instance.to_json(), ratio_of(instance, rng)
+    diagram = diagram_of(data, ratio)
+    best, last = optimum(data, ratio), diagram.last
+    found = diagram.weights(max(1, best), 30)
+    bound, runs = found.value // UNIT, found.weighing.runs
+    begin = rng.randint(1, last)
+    starts = [*(run[0] for run in runs), last + 1]
+    late = [[max(begin, run[0]), *run[1:]] for run, end in zip(runs, starts[1:], strict=True) if end > begin]
+    less = [[run[0], *(w if w == UNIT else w // 2 for w in run[1:])] for run in runs]
+    for weights in ([[begin, late]], [[0, less], [begin, late]]):
+        proof = {"weights": weights, "grid": [1] * last}
+        assert verdict(data, ratio, bound, proof)
+        assert not verdict(data, ratio, best + 1, proof)
+
+
 @pytest.mark.parametrize("seed", seeds(10, 300))
 def test_both_leave_out_the_same_moves_of_equal_accelerators(seed):
     """Whatever was chosen before, mostly places of fused operations, among three or four of which most are equal."""
