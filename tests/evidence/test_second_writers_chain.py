@@ -152,7 +152,7 @@ def proofs_of(diagram, best):
     yield value // UNIT, {"weights": [[0, weighing.runs]], "grid": [1 + best // 100] * diagram.last}
     # No label may be left where shares are counted.
     tree = Tree(found, max(1, best), Params(moves=10_000, **({"labels": 0} if diagram.chain.counted else {})))
-    while tree.bound < best and tree.climb(diagram, best, Budget(20).start()):
+    while tree.bound < best and tree.climb(diagram, best, Budget(4).start()):
         pass
     yield tree.bound, tree.proof(diagram.last)
     for bound in {best + 1, best, best * 3 // 4} if not diagram.chain.counted else ():
