@@ -5,6 +5,7 @@ those of :mod:`~.flows`.
 
 - A phase of a split layer lies between two fused operations. It lasts as long as the load of any accelerator, as any of
   its shares, and as its least length on any ratio of the box (:mod:`~.lengths`), in its state.
+- So does the WU of a layer that reads the input of the network, of which there is no BP: the makespan is what follows.
 - Equal accelerators are in one class (:mod:`~.alike`), or the first of them is told apart from the others. Then
   exchanging two of them brings the fused operation in the middle of the network to the first one: it lies on no other.
 """
@@ -32,6 +33,9 @@ class Located(Flows):
             for a in self.places:
                 if any(equal(self.instance, a, b) for b in range(a)):
                     program.at_most([(x[a], 1)], 0)
+        for o in self.phases:
+            if o[0] == "WU" and not self.layers[o[1]]["inputs"]:
+                self.between(o)
 
     def between(self, o: Operation) -> None:
         """What comes after a phase starts when it has lasted since what comes before it."""

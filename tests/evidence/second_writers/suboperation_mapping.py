@@ -200,6 +200,9 @@ class Writer:
                 if o[0] != "WU":
                     self.stage_of_box(o)
             self.symmetry()
+            for phase, i, _ in self.phases:
+                if phase == "WU" and not self.layers[i]["inputs"]:
+                    self.stage_of_box(("WU", i, 0))
 
     # What the rules say
 
