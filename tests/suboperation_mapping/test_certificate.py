@@ -23,8 +23,9 @@ from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import cases
 from mapgap.problems.suboperation_mapping.certificate.alike import classes
-from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, contains, least_length
+from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, contains
 from mapgap.problems.suboperation_mapping.certificate.located import Located
+from mapgap.problems.suboperation_mapping.certificate.shortest import by_holders, least_length
 from mapgap.problems.suboperation_mapping.certificate.times import Writer
 from mapgap.problems.suboperation_mapping.evaluate import evaluate, timetable
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
@@ -275,6 +276,36 @@ def test_least_length_of_a_stage(seed):
         max(sum(tables[a][s - 1] for s, b in zip(samples, where, strict=True) if a == b) for a in range(n))
         for where in product(range(n), repeat=len(samples))
     )
+
+
+@pytest.mark.parametrize("seed", seeds(12, 150))
+def test_least_length_of_a_stage_by_the_number_of_holders(seed):
+    """Never above the best assignment to so many accelerators, and that where each is as quick as the next one."""
+    rng = random.Random(seed)
+    n, batch, scale = rng.randint(1, 3), rng.randint(1, 7), rng.choice([5, 10**4, 10**7])
+    tables = [tuple(rng.randint(0, scale) for _ in range(batch)) for _ in range(n)]
+    rates = [rng.choice([0, GRAIN, GRAIN * (scale // 3)]) for _ in range(n)]
+    ordered = seed % 2
+    if ordered:  # equal but for one of them, which is slower
+        tables[:-1] = tables[:1] * (n - 1)
+        tables[-1] = tuple(t + rng.randint(0, scale) for t in tables[0])
+        rates.sort()
+    shares = rng.randint(1, min(n, batch))
+    low = rng.randint(1, batch // shares)
+    box = ((low, rng.randint(-(-batch // shares), batch), shares),)
+    best = {}
+    for padded in partitions(batch, n):
+        if contains(box, ratio := tuple(s for s in padded if s)):
+            for where in product(range(n), repeat=shares):
+                loads = [0] * n
+                for s, a in zip(ratio, where, strict=True):
+                    loads[a] += tables[a][s - 1] + s * rates[a] // GRAIN
+                best[len({*where})] = min(max(loads), best.get(len({*where}), max(loads)))
+    found = by_holders(tuple(tables), tuple(rates), box, batch, shares)
+    for held, length in enumerate(found, 1):
+        assert length <= best[held]
+        if ordered:  # some may be left idle
+            assert length == min(best[k] for k in range(1, held + 1))
 
 
 def test_boxes_hold_all_ratios_or_the_proof_is_refused():

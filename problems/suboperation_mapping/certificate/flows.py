@@ -26,7 +26,7 @@ class Flows(Writer):
     """Rows of what lies where, and what it takes; ``phases`` has what every phase of a split layer costs by state."""
 
     def __init__(self, instance: dict[str, Any], bound: int, program: Any, box: Box, kind: Any) -> None:
-        self.box, self.batch, self.every = box, instance["batch"], range(len(box))
+        self.box, self.batch, self.every, self.holders = box, instance["batch"], range(len(box)), dict[int, list[int]]()
         self.sizes = [program.variable(low * number, high * number) for low, high, number in box]
         self.count: dict[tuple[Operation, int, int], Terms] = {}  # shares of a group on an accelerator
         self.held: dict[tuple[Operation, int, int], Terms] = {}  # samples in them
@@ -101,7 +101,7 @@ class Flows(Writer):
                     found[a].append((y, cost))
         each, shares = [self.cheapest_grains(weights, a) for a in self.places], sum(number for *_, number in self.box)
         if o[0] == "WU" and shares > 1 and min(each):
-            holders = [rows.variable(0, m) for m in self.members]
+            holders = self.holders[o[1]] = [rows.variable(0, m) for m in self.members]
             sent = [rows.variable(0, shares * len(self.everywhere)) for _ in self.places]
             rows.at_most([*((h, shares) for h in holders), *((j, -1) for j in sent)], shares)
             for a, h in enumerate(holders):

@@ -5,15 +5,12 @@ A *box* is groups ``(low, high, number)``: so many shares of ``low`` to ``high``
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise, product
-from math import prod
-from operator import add, le
+from itertools import pairwise, product
+from operator import le
 
 Box = tuple[tuple[int, int, int], ...]
-COUNTED = 16  #: numbers of shares, by group, up to which least lengths keep groups apart
 GRAIN = 1 << 10  #: parts of a tick in which what a sample takes is counted
 
 
@@ -48,44 +45,6 @@ def quickest(table: tuple[int, ...], box: Box) -> dict[tuple[int, ...], dict[int
                 for s in range(box[g][0], box[g][1] + 1):
                     own[total + s] = min(ticks + table[s - 1], own.get(total + s, 1 << 62))
     return found
-
-
-@lru_cache(100_000)
-def least_length(tables: tuple[tuple[int, ...], ...], rates: tuple[int, ...], box: Box, batch: int) -> int:
-    """No accelerator ends earlier on some ratio of the box and some places of its shares: least ticks of the longest.
-
-    A length is possible only if what the accelerators can do in it, for some numbers of shares on each, adds up to the
-    batch. ``rates`` are grains that a sample takes to come to an accelerator. Of many groups one is made, which has all
-    ratios of the box.
-    """
-    if prod(number + 1 for *_, number in box) > COUNTED:
-        box = ((min(low for low, *_ in box), max(high for _, high, _ in box), sum(number for *_, number in box)),)
-    loads: list[dict[tuple[int, ...], tuple[list[int], list[int]]]] = []
-    for table, rate in zip(tables, rates, strict=True):
-        loads.append({})
-        for c, own in quickest(table, box).items():
-            ends = sorted((t + s * rate // GRAIN, s) for s, t in own.items())
-            loads[-1][c] = [t for t, _ in ends], [*accumulate((s for _, s in ends), max)]
-    whole = tuple(number for *_, number in box)
-
-    def possible(length: int) -> bool:
-        dealt = {(0,) * len(box): 0}
-        for load in loads:
-            room = [(c, most[k - 1]) for c, (ends, most) in load.items() if (k := bisect_right(ends, length))]
-            after: dict[tuple[int, ...], int] = {}
-            for c, done in dealt.items():
-                for more, s in room:
-                    both = (*map(add, c, more),)
-                    if all(map(le, both, whole)) and done + s > after.get(both, -1):
-                        after[both] = done + s
-            dealt = after
-        return dealt.get(whole, -1) >= batch
-
-    low, high = 0, max(ends[-1] for load in loads for ends, _ in load.values() if ends)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if possible(middle) else (middle + 1, high)
-    return low
 
 
 def contains(box: Box, ratio: Sequence[int]) -> bool:

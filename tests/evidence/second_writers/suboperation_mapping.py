@@ -16,13 +16,14 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache, partial
-from itertools import accumulate, combinations, combinations_with_replacement, product, zip_longest
+from itertools import accumulate, combinations, combinations_with_replacement, pairwise, product, zip_longest
 from pathlib import Path
 from typing import Any
 
 GRAIN = 1024  # parts of a tick
 KINDS = (" chain", " shortcuts", " counted", " headed")
 Operation = tuple[str, int, int]
+Kind = tuple[tuple[int, ...], int]  # of an accelerator: ticks by samples, and grains that a sample takes to come
 Terms = list[tuple[int, int]]
 
 
@@ -174,6 +175,8 @@ class Writer:
             self.equal([(x, 1) for x in self.x[o].values()], 1)
         self.configurations = {n: self.configured(n) for n in self.nodes if ratio and n[0] != "WU" and self.split[n[1]]}
         self.load = {o: {a: self.number(0, m * self.most) for a, m in self.members.items()} for o in self.operations}
+        self.holds: dict[int, list[int]] = {}  # of a box: accelerators with an FP of a layer, by class
+        self.lengths: dict[Operation, list[Any]] = {}  # of a box: the first place of a state, and its length
         self.phases: dict[Operation, list[Any]] = {}  # of a box: (state, terms, grains by group and accelerator)
         self.samples_on: dict[tuple[Operation, int, int], Terms] = {}
         self.shares_on: dict[tuple[Operation, int, int], Terms] = {}
@@ -203,6 +206,9 @@ class Writer:
             for phase, i, _ in self.phases:
                 if phase == "WU" and not self.layers[i]["inputs"]:
                     self.stage_of_box(("WU", i, 0))
+            for o in self.phases:
+                if o[0] == "FP" and o[1] in self.holds:
+                    self.stage_of_holders(o)
 
     # What the rules say
 
@@ -549,6 +555,7 @@ class Writer:
         cost = min(self.cheapest(self.layers[o[1]]["weight_bytes"], a, GRAIN) for a in self.places)
         if o[0] == "WU" and total > 1 and cost:
             holds = {a: self.number(0, m) for a, m in self.members.items()}
+            self.holds[o[1]] = [*holds.values()]
             sent = {a: self.number(0, total * len(self.everywhere)) for a in self.places}
             self.row([*((h, total) for h in holds.values()), *((k, -1) for k in sent.values())], total)
             for a, (g, (*_, number)) in product(self.places, enumerate(self.box)):
@@ -563,18 +570,51 @@ class Writer:
         for state, chosen, took in self.phases[o]:
             d = self.number(0, self.most)
             length.append((d, 1))
+            self.lengths.setdefault(o, []).append((state[0] if u else None, d))
             told = self.beside(state)
             for a, m in told.items():
                 self.row([(d, -GRAIN * m), *(t for g in range(len(self.box)) for t in took[g, a])], 0)
             for g, (*_, number) in enumerate(self.box):
                 self.row([(d, -GRAIN * number), *(t for a in told for t in took[g, a])], 0)
-            rates = [self.grains(self.reads[o][u][0], state[0], a) if u else 0 for a in self.everywhere]
-            self.row([(d, -1), *((j, self.least_length(o, rates)) for j, _ in chosen)], 0)
+            least = self.least_length(self.kinds_of(o, state[0] if u else None))
+            self.row([(d, -1), *((j, least) for j, _ in chosen)], 0)
         for end in [self.start[v] for v in after] or [self.last]:
             self.row([*(self.end(u) if u else []), *length, (end, -1)], 0)
 
-    def least_length(self, o: Operation, rates: list[int]) -> int:
-        """Least ticks in which the accelerators can do the batch, over all ways to deal out the shares of the box."""
+    def kinds_of(self, o: Operation, i: int | None) -> list[Kind]:
+        """Of every accelerator its table, and what a sample takes to come to it from the fused operation before."""
+        u = next(iter(self.around(o)[0]), None)
+        return [
+            (self.table(o, a), 0 if i is None or u is None else self.grains(self.reads[o][u][0], i, a))
+            for a in self.everywhere
+        ]
+
+    def stage_of_holders(self, o: Operation) -> None:
+        """So many accelerators hold an FP of the layer, one of the numbers; with each the phase lasts so long."""
+        u, all_of_them = next(iter(self.around(o)[0]), None), []
+        most = min(len(self.everywhere), sum(number for *_, number in self.box))
+        for i in dict.fromkeys(i for i, _ in self.lengths[o]):
+            so_many = [self.number() for _ in range(most)]
+            all_of_them += [(j, h) for h, j in enumerate(so_many, 1)]
+            if u:
+                self.equal([*((j, 1) for j in so_many), (self.x[u][i], -1)], 0)
+            else:
+                self.equal([(j, 1) for j in so_many], 1)
+            kinds = sorted(self.kinds_of(o, i), key=lambda kind: (kind[1], kind[0]))
+            quicker = [
+                rate <= other and all(t <= w for t, w in zip(table, slow, strict=True))
+                for (table, rate), (slow, other) in pairwise(kinds)
+            ]
+            if not all(quicker):
+                kinds = [
+                    (tuple(min(column) for column in zip(*(t for t, _ in kinds), strict=True)), r) for _, r in kinds
+                ]
+            ends = [(j, self.least_length(kinds[:h])) for h, j in enumerate(so_many, 1)]
+            self.row([*ends, *((d, -1) for place, d in self.lengths[o] if place == i)], 0)
+        self.row([*all_of_them, *((h, -1) for h in self.holds[o[1]])], 0)
+
+    def least_length(self, kinds: list[Kind]) -> int:
+        """Least ticks in which accelerators can do the batch, over all ways to deal out the shares of the box."""
 
         def dealt(numbers: list[int], places: int) -> Iterator[list[tuple[int, ...]]]:
             if places == 1:
@@ -589,11 +629,11 @@ class Writer:
             ways *= 1 + number
         if ways > 16:  # all shares alike: more ratios than the box has
             box = [(min(g[0] for g in box), max(g[1] for g in box), sum(g[2] for g in box))]
-        for numbers in dealt([number for *_, number in box], len(self.everywhere)):
+        for numbers in dealt([number for *_, number in box], len(kinds)):
             able = []
-            for a, own in enumerate(numbers):
+            for kind, own in zip(kinds, numbers, strict=True):
                 groups = tuple((low, high, k) for (low, high, _), k in zip(box, own, strict=True))
-                able.append(most_samples(self.table(o, a), rates[a], groups))
+                able.append(most_samples(*kind, groups))
             ends = sorted({end for each, _ in able for end in each})
 
             def enough(end: int, able: list[tuple[list[int], list[int]]] = able) -> bool:

@@ -1,0 +1,92 @@
+"""What a phase of a split layer lasts at least on some ratio of a box: part of the writer, standard library only.
+
+A length is possible only if what accelerators can do in it, for some numbers of shares on each, adds up to the batch.
+Of many groups one is made, which has all ratios of the box.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from math import prod
+from operator import add, le
+
+from .lengths import GRAIN, Box, quickest
+
+COUNTED = 16  #: numbers of shares, by group, up to which groups are kept apart
+Table = tuple[int, ...]
+Load = dict[tuple[int, ...], tuple[list[int], list[int]]]
+
+
+def merged(box: Box) -> Box:
+    """The box, or one of a single group with all of its ratios."""
+    if prod(number + 1 for *_, number in box) <= COUNTED:
+        return box
+    return ((min(low for low, *_ in box), max(high for _, high, _ in box), sum(number for *_, number in box)),)
+
+
+@lru_cache(100_000)
+def load(table: Table, rate: int, box: Box) -> Load:
+    """What an accelerator can do, by numbers of shares: times, rising, and the most samples until each of them."""
+    found: Load = {}
+    for numbers, own in quickest(table, box).items():
+        ends = sorted((t + s * rate // GRAIN, s) for s, t in own.items())
+        found[numbers] = [t for t, _ in ends], [*accumulate((s for _, s in ends), max)]
+    return found
+
+
+class Lengths:
+    """Of accelerators, given as tables and rates (grains that a sample takes to come there), in their order."""
+
+    def __init__(self, pairs: list[tuple[Table, int]], box: Box, batch: int) -> None:
+        box = merged(box)
+        self.loads, self.batch = [load(*pair, box) for pair in pairs], batch
+        self.whole = tuple(number for *_, number in box)
+        self.times = sorted({t for each in self.loads for ends, _ in each.values() for t in ends})
+        self.known: dict[int, int] = {}
+
+    def needed(self, length: int) -> int:
+        """How many of the first accelerators can do the batch in a length; one more than there are if all cannot."""
+        if length not in self.known:
+            self.known[length] = 1 + len(self.loads)
+            dealt, rooms = {(0,) * len(self.whole): 0}, dict[int, list[tuple[tuple[int, ...], int]]]()
+            for count, each in enumerate(self.loads, 1):
+                if id(each) not in rooms:
+                    ways = ((c, bisect_right(ends, length), most) for c, (ends, most) in each.items())
+                    rooms[id(each)] = [(c, most[k - 1]) for c, k, most in ways if k]
+                after: dict[tuple[int, ...], int] = {}
+                for c, done in dealt.items():
+                    for more, s in rooms[id(each)]:
+                        both = (*map(add, c, more),)
+                        if done + s > after.get(both, -1) and all(map(le, both, self.whole)):
+                            after[both] = done + s
+                dealt = after
+                if dealt.get(self.whole, -1) >= self.batch:
+                    self.known[length] = count
+                    break
+        return self.known[length]
+
+    def least(self, count: int) -> int:
+        """Ticks in which the first accelerators can do the batch; of a box without ratios any."""
+        return self.times[bisect_left(self.times[:-1], -count, key=lambda length: -self.needed(length))]
+
+
+@lru_cache(100_000)
+def least_length(tables: tuple[Table, ...], rates: tuple[int, ...], box: Box, batch: int) -> int:
+    """On no ratio of the box and no places of its shares all accelerators end earlier, in ticks."""
+    return Lengths([*zip(tables, rates, strict=True)], box, batch).least(len(tables))
+
+
+@lru_cache(100_000)
+def by_holders(tables: tuple[Table, ...], rates: tuple[int, ...], box: Box, batch: int, most: int) -> tuple[int, ...]:
+    """The same if all shares lie on one accelerator, on two, … on ``most``, whichever these are.
+
+    The first ones are best if each is at least as quick as the next one. Otherwise all have the least ticks of any.
+    """
+    pairs = sorted(zip(tables, rates, strict=True))
+    if not all(r <= q and all(map(le, t, u)) for (t, r), (u, q) in pairwise(pairs)):
+        quick = tuple(map(min, *tables))
+        pairs = [(quick, rate) for rate in sorted(rates)]
+    lengths = Lengths(pairs, box, batch)
+    return tuple(lengths.least(count) for count in range(1, most + 1))
