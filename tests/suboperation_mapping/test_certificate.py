@@ -286,9 +286,9 @@ def test_least_length_of_a_stage_by_the_number_of_holders(seed):
     tables = [tuple(rng.randint(0, scale) for _ in range(batch)) for _ in range(n)]
     rates = [rng.choice([0, GRAIN, GRAIN * (scale // 3)]) for _ in range(n)]
     ordered = seed % 2
-    if ordered:  # equal but for one of them, which is slower
-        tables[:-1] = tables[:1] * (n - 1)
-        tables[-1] = tuple(t + rng.randint(0, scale) for t in tables[0])
+    if ordered:  # equal but for one of them, which is slower; more samples take longer
+        table = sorted(tables[0])
+        tables = [tuple(table)] * (n - 1) + [tuple(t + scale // 2 for t in table)]
         rates.sort()
     shares = rng.randint(1, min(n, batch))
     low = rng.randint(1, batch // shares)
