@@ -290,9 +290,12 @@ def test_least_length_of_a_stage_by_the_number_of_holders(seed):
         table = sorted(tables[0])
         tables = [tuple(table)] * (n - 1) + [tuple(t + scale // 2 for t in table)]
         rates.sort()
-    shares = rng.randint(1, min(n, batch))
-    low = rng.randint(1, batch // shares)
-    box = ((low, rng.randint(-(-batch // shares), batch), shares),)
+    samples = tuple(s for s in rng.choice(list(partitions(batch, n))) if s)
+    shares, cut = len(samples), rng.randrange(len(samples))
+    if cut and samples[cut - 1] > samples[cut]:  # larger ones in a group of their own
+        box = ((samples[cut] + 1, batch, cut), (1, samples[cut], shares - cut))
+    else:
+        box = ((rng.randint(1, samples[-1]), rng.randint(samples[0], batch), shares),)
     best = {}
     for padded in partitions(batch, n):
         if contains(box, ratio := tuple(s for s in padded if s)):

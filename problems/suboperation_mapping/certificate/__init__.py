@@ -34,7 +34,7 @@ falling layer, those of a layer by share.
     and group the samples and then the weights that were moved, if that takes a grain; of a WU holders, and dW sent.
 3.  Starts by operation; ``*`` by stage its joint choices and those of fetched weights; pairs of an order; ``w`` of each
     accelerator with rows of the DRAM; ``+`` by FP, then BP, then WU of layers that read the network input, the lengths
-    of the states.
+    of the states; by FP of a layer of which dW is sent, and by the first place of its states, numbers of holders.
 
 Where links are shared (rule 10), an operation can also wait between its start and its end. ``load`` is then what it
 takes without waiting, and ``start + load`` no later than its end. No row says of an end that it is as late as the plan

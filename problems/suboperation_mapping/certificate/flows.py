@@ -23,7 +23,7 @@ Terms = list[tuple[int, int]]
 
 
 class Flows(Writer):
-    """Rows of what lies where, and what it takes; ``phases`` has what every phase of a split layer costs by state."""
+    """What lies where, and takes; ``phases``: what those of a split layer cost by state, ``holders`` of FP by layer."""
 
     def __init__(self, instance: dict[str, Any], bound: int, program: Any, box: Box, kind: Any) -> None:
         self.box, self.batch, self.every, self.holders = box, instance["batch"], range(len(box)), dict[int, list[int]]()

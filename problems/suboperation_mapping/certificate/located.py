@@ -37,6 +37,7 @@ class Located(Flows):
             for a in self.places:
                 if any(equal(self.instance, a, b) for b in range(a)):
                     program.at_most([(x[a], 1)], 0)
+        # These come after all that certificates without them name by its number.
         for o in self.phases:
             if o[0] == "WU" and not self.layers[o[1]]["inputs"]:
                 self.between(o)
@@ -69,7 +70,7 @@ class Located(Flows):
 
     def holding(self, o: Operation) -> None:
         """A phase of FP lasts as long as the number of accelerators that hold one makes it."""
-        rows, held = self.program, list[tuple[int, int]]()
+        rows, counts = self.program, list[tuple[int, int]]()
         most = min(len(self.everywhere), sum(number for *_, number in self.box))
         for i in dict.fromkeys(i for i, _ in self.lengths[o]):
             numbers = [rows.variable(0, 1) for _ in range(most)]
@@ -78,5 +79,5 @@ class Located(Flows):
             times = by_holders(*self.ticks_of(o, i), self.box, self.batch, most)
             last = [(d, -1) for k, d in self.lengths[o] if k == i]
             rows.at_most([*zip(numbers, times, strict=True), *last], 0)
-            held += zip(numbers, range(1, most + 1), strict=True)
-        rows.at_most([*held, *((j, -1) for j in self.holders[o[1]])], 0)
+            counts += zip(numbers, range(1, most + 1), strict=True)
+        rows.at_most([*counts, *((j, -1) for j in self.holders[o[1]])], 0)

@@ -7,8 +7,9 @@ Of many groups one is made, which has all ratios of the box.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 from math import prod
 from operator import add, le
 
@@ -36,8 +37,8 @@ def load(table: Table, rate: int, box: Box) -> Load:
     return found
 
 
-class Lengths:
-    """Of accelerators, given as tables and rates (grains that a sample takes to come there), in their order."""
+class Shortest:
+    """Lengths of accelerators, given as tables and rates (grains that a sample takes to come there), in their order."""
 
     def __init__(self, pairs: list[tuple[Table, int]], box: Box, batch: int) -> None:
         box = merged(box)
@@ -46,25 +47,26 @@ class Lengths:
         self.times = sorted({t for each in self.loads for ends, _ in each.values() for t in ends})
         self.known: dict[int, int] = {}
 
+    def dealt(self, length: int) -> Iterator[int]:
+        """Most samples of all shares that the first accelerator, the first two, … do in a length; -1 if they cannot."""
+        dealt, rooms = {(0,) * len(self.whole): 0}, dict[int, list[tuple[tuple[int, ...], int]]]()
+        for each in self.loads:
+            if id(each) not in rooms:  # equal accelerators have one load
+                ways = ((c, bisect_right(ends, length), most) for c, (ends, most) in each.items())
+                rooms[id(each)] = [(c, most[k - 1]) for c, k, most in ways if k]
+            after: dict[tuple[int, ...], int] = {}
+            for (c, done), (more, s) in product(dealt.items(), rooms[id(each)]):
+                both = (*map(add, c, more),)
+                if done + s > after.get(both, -1) and all(map(le, both, self.whole)):
+                    after[both] = done + s
+            dealt = after
+            yield dealt.get(self.whole, -1)
+
     def needed(self, length: int) -> int:
         """How many of the first accelerators can do the batch in a length; one more than there are if all cannot."""
         if length not in self.known:
-            self.known[length] = 1 + len(self.loads)
-            dealt, rooms = {(0,) * len(self.whole): 0}, dict[int, list[tuple[tuple[int, ...], int]]]()
-            for count, each in enumerate(self.loads, 1):
-                if id(each) not in rooms:
-                    ways = ((c, bisect_right(ends, length), most) for c, (ends, most) in each.items())
-                    rooms[id(each)] = [(c, most[k - 1]) for c, k, most in ways if k]
-                after: dict[tuple[int, ...], int] = {}
-                for c, done in dealt.items():
-                    for more, s in rooms[id(each)]:
-                        both = (*map(add, c, more),)
-                        if done + s > after.get(both, -1) and all(map(le, both, self.whole)):
-                            after[both] = done + s
-                dealt = after
-                if dealt.get(self.whole, -1) >= self.batch:
-                    self.known[length] = count
-                    break
+            enough = (count for count, done in enumerate(self.dealt(length), 1) if done >= self.batch)
+            self.known[length] = next(enough, 1 + len(self.loads))
         return self.known[length]
 
     def least(self, count: int) -> int:
@@ -75,7 +77,7 @@ class Lengths:
 @lru_cache(100_000)
 def least_length(tables: tuple[Table, ...], rates: tuple[int, ...], box: Box, batch: int) -> int:
     """On no ratio of the box and no places of its shares all accelerators end earlier, in ticks."""
-    return Lengths([*zip(tables, rates, strict=True)], box, batch).least(len(tables))
+    return Shortest([*zip(tables, rates, strict=True)], box, batch).least(len(tables))
 
 
 @lru_cache(100_000)
@@ -88,5 +90,5 @@ def by_holders(tables: tuple[Table, ...], rates: tuple[int, ...], box: Box, batc
     if not all(r <= q and all(map(le, t, u)) for (t, r), (u, q) in pairwise(pairs)):
         quick = tuple(map(min, *tables))
         pairs = [(quick, rate) for rate in sorted(rates)]
-    lengths = Lengths(pairs, box, batch)
-    return tuple(lengths.least(count) for count in range(1, most + 1))
+    shortest = Shortest(pairs, box, batch)
+    return tuple(shortest.least(count) for count in range(1, most + 1))
