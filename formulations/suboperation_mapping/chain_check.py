@@ -53,6 +53,8 @@ def left(diagram: Diagram, chain: Chain, bound: int, proof: Any) -> str | None:
         labels = diagram.after(k, labels, known, UNIT * bound)
         if not len(labels):
             return None
+        if len(labels) > chain_labels.MOST:
+            return chain_labels.MANY
         if chain.counted:
             return "a label is left where shares are counted"
         if g > 1:

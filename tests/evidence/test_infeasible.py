@@ -32,7 +32,7 @@ def test_an_instance_without_a_plan_is_certified_and_no_other(problem, sample, t
         instance = registry.library(problem).generate("tiny", 5000 + seed)
         file = tmp_path / f"{seed}.cert.json.gz"
         planned = has_plan(instance)
-        made = prove(instance, None, Budget(2.0 if planned and by_day else 20.0), file)
+        made = prove(instance, None, Budget(0.5 if planned and by_day else 20.0), file)
         assert (made.file is None) == planned, seed
         if made.file is not None:
             assert "there is no plan" in check.check(check.read(file), instance.to_json())

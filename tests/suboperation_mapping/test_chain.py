@@ -2,6 +2,8 @@
 
 import json
 import random
+from bisect import bisect_left
+from functools import partial
 from itertools import permutations, product
 
 import numpy as np
@@ -11,7 +13,7 @@ from chains import makespans, network
 
 from mapgap.contract.seeds import seeds
 from mapgap.core import Budget, Status
-from mapgap.formulations.suboperation_mapping import chain_bound, chain_diagram, stage_mip
+from mapgap.formulations.suboperation_mapping import chain_bound, chain_check, chain_diagram, stage_mip
 from mapgap.formulations.suboperation_mapping.ascent import Ascent
 from mapgap.formulations.suboperation_mapping.chain_arrays import (
     FRONT,
@@ -29,6 +31,7 @@ from mapgap.formulations.suboperation_mapping.chain_plan import chain_plans
 from mapgap.formulations.suboperation_mapping.chain_tree import Tree, weighed_proof
 from mapgap.formulations.suboperation_mapping.params import Certificate, Stage
 from mapgap.problems.suboperation_mapping import Instance
+from mapgap.problems.suboperation_mapping.certificate import chain_labels
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_after import makespan, moved
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
@@ -655,6 +658,26 @@ def test_a_tree_has_a_leaf_for_either_half():
     assert outlived(chain, whole + 1, tree) is not None
     for wrong in (tree[:-1], [*tree, leaf], [[0, 1], leaf], [], [[0, 1.0], leaf, leaf], [[0, True], leaf, leaf]):
         assert outlived(chain, whole, wrong) is not None
+
+
+@pytest.mark.parametrize("seed", seeds(4, 60))
+def test_a_proof_may_not_leave_too_many_labels(seed, monkeypatch):
+    """The least limit under which a proof holds is the same for the page and for compiled loops."""
+    rng = random.Random(seed)
+    tail = ("split", rng.randint(1, 99), rng.randint(1, 99), rng.randint(1, 99))
+    chain = Chain(network([tail, ("fused", rng.randint(1, 99), rng.randint(1, 99), 0), tail], 2, 3), (2, 1))
+    leaf = {"weights": [], "grid": [rng.randint(1, 20) for _ in chain.steps]}
+
+    def holds(limit, follow):
+        monkeypatch.setattr(chain_labels, "MOST", limit)
+        reason = follow(chain, 1, leaf)
+        assert reason in (None, chain_labels.MANY)
+        return reason is None
+
+    page, compiled = (
+        bisect_left(range(5000), True, key=partial(holds, follow=each)) for each in (outlived, chain_check.outlived)
+    )
+    assert 0 < page == compiled < 5000
 
 
 @pytest.mark.parametrize("seed", seeds(6, 200))

@@ -199,7 +199,7 @@ def test_boxes_that_overlap_have_one_proof_of_what_they_have_in_common(monkeypat
     data = with_equal_accelerators(
         network([("split", 7000, 8000, 9000), ("fused", 500, 500, 0)] * 2, 3, 6, 10**8), random.Random(1)
     )
-    params = Certificate(widest=0, widest_alone=0, asked=60)  # programs alone: their trees would follow each other
+    params = Certificate(widest=0, widest_alone=0, asked=30)  # programs alone: their trees would follow each other
     search = Climb(data, 10**9, Budget(60.0).start(), params, (1, {"1-6x3": [], "1-5x3": [], "1-5x2": [], "6-6x1": []}))
     search.run()
     cases = [case.name for case in search.all.ways(search.bound)]

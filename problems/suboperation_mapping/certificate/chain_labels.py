@@ -3,7 +3,8 @@
 A proof is ``{"weights": [[first step, [[from step, w, …], …]], …], "grid": [g, …]}``. Labels for which some weights
 (:mod:`~.chain_weights`) reach the bound are dropped; all numbers of others but the first are rounded down to a multiple
 of the grid of the step; then dominated ones are dropped. It holds if every label that is left in the end has the bound.
-Where shares are counted none may be left of the first step.
+Where shares are counted none may be left of the first step. Nor may a step leave more than :data:`MOST`: whatever is in
+a file, following it takes no more memory than that.
 
 Or it is a list of such proofs, the leaves of a tree, and of choices ``[step, number]`` before those of both halves: any
 schedule has that move in that step, which are numbered from 0 for each state, or it has not (:mod:`~.chain_choices`).
@@ -22,6 +23,9 @@ from .chain_costs import Label, State
 from .chain_weights import UNIT, Weights, weighted
 
 Left = Callable[[Chain, int, Any], str | None]
+MOST = 1 << 16
+"""Labels that weights may leave of a step, before dominated ones are dropped."""
+MANY = f"more than {MOST} labels are left of a step"
 
 
 def undominated(labels: Iterable[Label]) -> list[Label]:
@@ -89,6 +93,7 @@ def left(chain: Chain, bound: int, proof: Any) -> str | None:
     for k, g in enumerate(grid):
         ready = [(weights.rows[k + 1], weights.rest(k + 1)) for weights in known if weights.first <= k + 1 and labels]
         found: dict[State, list[Label]] = {}
+        room = MOST
         for state, those in labels.items():
             for move in chain.moves(k, state):
                 limits = [(row, UNIT * bound - rest[move[0]]) for row, rest in ready]
@@ -96,6 +101,9 @@ def left(chain: Chain, bound: int, proof: Any) -> str | None:
                     new = folded(chain, label) if k == chain.fold else moved(chain, label, move)
                     if all(weighted(w, new) < limit for w, limit in limits):
                         found.setdefault(move[0], []).append((new[0], *(x // g * g for x in new[1:])))
+                        room -= 1
+                if room < 0:
+                    return MANY
         if chain.counted and found:
             return "a label is left where shares are counted"
         labels = {state: undominated(those) for state, those in found.items()}
