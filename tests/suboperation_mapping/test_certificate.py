@@ -23,6 +23,7 @@ from mapgap.instances.suboperation_mapping.families import random_sequence
 from mapgap.problems.suboperation_mapping import Instance
 from mapgap.problems.suboperation_mapping.certificate import cases
 from mapgap.problems.suboperation_mapping.certificate.alike import classes
+from mapgap.problems.suboperation_mapping.certificate.gathering import with_gathering
 from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, contains
 from mapgap.problems.suboperation_mapping.certificate.located import Located
 from mapgap.problems.suboperation_mapping.certificate.shortest import by_holders, least_length
@@ -309,6 +310,38 @@ def test_least_length_of_a_stage_by_the_number_of_holders(seed):
         assert length <= best[held]
         if ordered:  # some may be left idle
             assert length == min(best[k] for k in range(1, held + 1))
+
+
+@pytest.mark.parametrize("seed", seeds(12, 150))
+def test_least_length_of_a_stage_and_of_gathering_after_it(seed):
+    """Never above the best assignment; of equal shares, and the same time to the place from everywhere, equal."""
+    rng = random.Random(seed)
+    n, scale = rng.randint(2, 3), rng.choice([5, 10**4, 10**7])
+    equal, shares = seed % 2, rng.randint(1, n)
+    batch = shares * rng.randint(1, 3) if equal else rng.randint(1, 7)
+    tables = tuple(tuple(rng.randint(0, scale) for _ in range(batch)) for _ in range(n))
+    rates = tuple(rng.choice([0, 1, 777, GRAIN * scale // 3]) for _ in range(n))
+    moved = [rng.choice([1, GRAIN, GRAIN * scale // 5 + 1]) for _ in range(n)]
+    place = rng.randrange(n)
+    if equal:
+        moved, box = moved[:1] * n, ((batch // shares, batch // shares, shares),)
+    else:
+        samples = tuple(s for s in rng.choice(list(partitions(batch, n))) if s)
+        box = ((rng.randint(1, samples[-1]), rng.randint(samples[0], batch), len(samples)),)
+    best = 1 << 62
+    for padded in partitions(batch, n):
+        if contains(box, ratio := tuple(s for s in padded if s)):
+            for where in product(range(n), repeat=len(ratio)):
+                own = [[s for s, b in zip(ratio, where, strict=True) if a == b] for a in range(n)]
+                ends = [sum(tables[a][s - 1] for s in own[a]) + sum(own[a]) * rates[a] // GRAIN for a in range(n)]
+                gathered = sum(sum(own[a]) * moved[a] for a in range(n) if a != place)
+                best = min(best, GRAIN * max(ends) + gathered)
+    rate = min(moved[:place] + moved[place + 1 :])
+    found = with_gathering(tables, rates, box, batch, place, rate)
+    assert found <= best
+    assert found >= GRAIN * least_length(tables, rates, box, batch)
+    if equal:
+        assert found == best
 
 
 def test_boxes_hold_all_ratios_or_the_proof_is_refused():

@@ -31,7 +31,7 @@ class Flows(Writer):
         self.count: dict[tuple[Operation, int, int], Terms] = {}  # shares of a group on an accelerator
         self.held: dict[tuple[Operation, int, int], Terms] = {}  # samples in them
         self.phases: dict[Operation, list[tuple[Any, Terms, dict[tuple[int, int], Terms]]]] = {}
-        self.fetched: dict[Operation, list[Terms]] = {}  # what a fused operation gathers
+        self.gathered: dict[Any, Terms] = {}  # what a fused operation gathers of a phase in a state, in grains
         super().__init__(instance, bound, program, None, kind=kind)
 
     def neighbours(self, o: Operation) -> tuple[Any, Any]:
@@ -47,7 +47,6 @@ class Flows(Writer):
             states = {(None,): [(self.program.variable(1, 1), 1)]}
         if v:
             states = {(i, j): [(k, 1)] for ((i,), j), k in self.joint(states, v).items()}
-            self.fetched.setdefault(v, [[] for _ in self.places])
         self.phases[o] = [(state, chosen, self.dealt(o, u, v, state, chosen)) for state, chosen in states.items()]
         for g, size in enumerate(self.sizes):
             self.program.equal([*(t for a in self.places for t in self.held[o, g, a]), (size, -1)], 0)
@@ -82,7 +81,7 @@ class Flows(Writer):
                 batch.append(s)
                 if v:
                     rate = self.grains(self.sample_bytes(v, o), a, state[1])
-                    self.fetched[v][self.kind[state[1]]].append((s[0], s[1] * rate))
+                    self.gathered.setdefault((v, o, state), []).append((s[0], s[1] * rate))
             rows.equal([*here, *((j, -number) for j, _ in chosen)], 0)
         rows.equal([*batch, *((j, -self.batch) for j, _ in chosen)], 0)
         return cost
@@ -113,7 +112,8 @@ class Flows(Writer):
     def loads(self, o: Operation) -> list[Terms]:
         """Of a fused operation, with what it gathers."""
         found = super().loads(o)
-        for a, terms in enumerate(self.fetched.get(o, ())):
+        own = [(self.kind[state[1]], terms) for (v, _, state), terms in self.gathered.items() if v == o]
+        for a in self.places if own else ():
             found[a].append((self.program.variable(0, self.most), 1))
-            self.program.at_most([*terms, (found[a][-1][0], -GRAIN)], 0)
+            self.program.at_most([*(t for b, terms in own if b == a for t in terms), (found[a][-1][0], -GRAIN)], 0)
         return found

@@ -8,6 +8,7 @@ those of :mod:`~.flows`.
 - So does the WU of a layer that reads the input of the network, of which there is no BP: the makespan is what follows.
 - A phase of FP has the shares on one accelerator, on two, and so on: with each number it has a least length, and of
   the number WU knows, which sends dW to them.
+- A phase that is short leaves more to gather: it and what the fused operation after it gathers of it have a least sum.
 - Equal accelerators are in one class (:mod:`~.alike`), or the first of them is told apart from the others. Then
   exchanging two of them brings the fused operation in the middle of the network to the first one: it lies on no other.
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 from .alike import classes, equal, renamed
 from .flows import Flows
+from .gathering import with_gathering
 from .graph import Operation
 from .lengths import GRAIN, Box
 from .shortest import by_holders, least_length
@@ -44,6 +46,9 @@ class Located(Flows):
         for o in self.phases:
             if o[0] == "FP" and o[1] in self.holders:
                 self.holding(o)
+        for o in self.phases:
+            if o[0] != "WU":
+                self.gathering(o)
 
     def between(self, o: Operation) -> None:
         """What comes after a phase starts when it has lasted since what comes before it."""
@@ -81,3 +86,13 @@ class Located(Flows):
             rows.at_most([*zip(numbers, times, strict=True), *last], 0)
             counts += zip(numbers, range(1, most + 1), strict=True)
         rows.at_most([*counts, *((j, -1) for j in self.holders[o[1]])], 0)
+
+    def gathering(self, o: Operation) -> None:
+        """A phase and what is gathered of it, of which nothing has to move that is made where it goes."""
+        v = self.neighbours(o)[1]
+        for (state, chosen, _), (i, d) in zip(self.phases[o], self.lengths[o] if v else (), strict=bool(v)):
+            j, size = state[1], self.sample_bytes(v, o)
+            if rate := min((self.grains(size, a, j) for a in self.everywhere if a != j), default=0):
+                least = with_gathering(*self.ticks_of(o, i), self.box, self.batch, j, rate)
+                both = [(d, -GRAIN), *((k, -c) for k, c in self.gathered[v, o, state])]
+                self.program.at_most([*((k, least) for k, _ in chosen), *both], 0)

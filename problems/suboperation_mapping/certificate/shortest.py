@@ -18,6 +18,7 @@ from .lengths import GRAIN, Box, quickest
 COUNTED = 16  #: numbers of shares, by group, up to which groups are kept apart
 Table = tuple[int, ...]
 Load = dict[tuple[int, ...], tuple[list[int], list[int]]]
+Room = dict[tuple[int, ...], int]
 
 
 def merged(box: Box) -> Box:
@@ -47,25 +48,32 @@ class Shortest:
         self.times = sorted({t for each in self.loads for ends, _ in each.values() for t in ends})
         self.known: dict[int, int] = {}
 
-    def dealt(self, length: int) -> Iterator[int]:
-        """Most samples of all shares that the first accelerator, the first two, … do in a length; -1 if they cannot."""
-        dealt, rooms = {(0,) * len(self.whole): 0}, dict[int, list[tuple[tuple[int, ...], int]]]()
+    def rooms(self, length: int) -> list[Room]:
+        """What each accelerator can do in a length: the most samples, by numbers of shares."""
+        found: dict[int, Room] = {}
         for each in self.loads:
-            if id(each) not in rooms:  # equal accelerators have one load
+            if id(each) not in found:  # equal accelerators have one load
                 ways = ((c, bisect_right(ends, length), most) for c, (ends, most) in each.items())
-                rooms[id(each)] = [(c, most[k - 1]) for c, k, most in ways if k]
-            after: dict[tuple[int, ...], int] = {}
-            for (c, done), (more, s) in product(dealt.items(), rooms[id(each)]):
+                found[id(each)] = {c: most[k - 1] for c, k, most in ways if k}
+        return [found[id(each)] for each in self.loads]
+
+    def dealt(self, rooms: list[Room]) -> Iterator[Room]:
+        """What none of some accelerators, the first one, the first two, … can do."""
+        dealt: Room = {(0,) * len(self.whole): 0}
+        yield dealt
+        for each in rooms:
+            after: Room = {}
+            for (c, done), (more, s) in product(dealt.items(), each.items()):
                 both = (*map(add, c, more),)
                 if done + s > after.get(both, -1) and all(map(le, both, self.whole)):
                     after[both] = done + s
-            dealt = after
-            yield dealt.get(self.whole, -1)
+            yield (dealt := after)
 
     def needed(self, length: int) -> int:
         """How many of the first accelerators can do the batch in a length; one more than there are if all cannot."""
         if length not in self.known:
-            enough = (count for count, done in enumerate(self.dealt(length), 1) if done >= self.batch)
+            dealt = enumerate(self.dealt(self.rooms(length)))
+            enough = (count for count, done in dealt if done.get(self.whole, -1) >= self.batch)
             self.known[length] = next(enough, 1 + len(self.loads))
         return self.known[length]
 

@@ -181,6 +181,7 @@ class Writer:
         self.samples_on: dict[tuple[Operation, int, int], Terms] = {}
         self.shares_on: dict[tuple[Operation, int, int], Terms] = {}
         self.gathered: dict[tuple[Operation, int], Terms] = {}
+        self.amounts: dict[Any, tuple[int, int]] = {}  # samples of a group in a phase, by state and accelerator
         for o in self.operations:
             if o in self.x:
                 self.duration(o)
@@ -209,6 +210,9 @@ class Writer:
             for o in self.phases:
                 if o[0] == "FP" and o[1] in self.holds:
                     self.stage_of_holders(o)
+            for o in self.phases:
+                if o[0] != "WU":
+                    self.stage_with_gathering(o)
 
     # What the rules say
 
@@ -536,6 +540,7 @@ class Writer:
             keys = [key for key in shares if key[1] == g and self.class_of[key[2]] == q]
             self.shares_on[o, g, q] = [shares[key] for key in keys]
             self.samples_on[o, g, q] = [samples[key] for key in keys]
+        self.amounts.update(((o, *key), amount) for key, amount in samples.items())
         self.phases[o] = [(s, chosen[s], {cell: took[s, *cell] for cell in cells[s]}) for s in states]
         grains = {q: [t for (*_, a), ts in took.items() if self.class_of[a] == q for t in ts] for q in self.places}
         self.moves(o, grains)
@@ -613,27 +618,27 @@ class Writer:
             self.row([*ends, *((d, -1) for place, d in self.lengths[o] if place == i)], 0)
         self.row([*all_of_them, *((h, -1) for h in self.holds[o[1]])], 0)
 
+    def stage_with_gathering(self, o: Operation) -> None:
+        """What is done in a phase and not on the place of the fused operation after it is moved there afterwards."""
+        for v in list(self.around(o)[1])[:1]:
+            for ((i, j), chosen, took), (_, d) in zip(self.phases[o], self.lengths[o], strict=True):
+                rates = {a: self.grains(self.reads[v][o][0], a, j) for a in self.everywhere}
+                cheapest = min((rate for a, rate in rates.items() if a != j), default=0)
+                if not cheapest:
+                    continue
+                least = 1 << 62
+                for able in self.deals(self.kinds_of(o, i)):
+                    for end in {end for each, _ in able for end in each}:
+                        done = [max((s for e, s in zip(*each, strict=True) if e <= end), default=None) for each in able]
+                        if None not in done and sum(done) >= self.batch:
+                            least = min(least, GRAIN * end + cheapest * max(0, self.batch - done[j]))
+                gathered = [(k, -s * rates[a]) for g, a in took for k, s in [self.amounts[o, (i, j), g, a]]]
+                self.row([*((k, least) for k, _ in chosen), (d, -GRAIN), *gathered], 0)
+
     def least_length(self, kinds: list[Kind]) -> int:
         """Least ticks in which accelerators can do the batch, over all ways to deal out the shares of the box."""
-
-        def dealt(numbers: list[int], places: int) -> Iterator[list[tuple[int, ...]]]:
-            if places == 1:
-                yield [tuple(numbers)]
-                return
-            for own in product(*(range(number + 1) for number in numbers)):
-                rest = [number - k for number, k in zip(numbers, own, strict=True)]
-                yield from ([own, *others] for others in dealt(rest, places - 1))
-
-        found, box, ways = [], self.box, 1
-        for *_, number in box:
-            ways *= 1 + number
-        if ways > 16:  # all shares alike: more ratios than the box has
-            box = [(min(g[0] for g in box), max(g[1] for g in box), sum(g[2] for g in box))]
-        for numbers in dealt([number for *_, number in box], len(kinds)):
-            able = []
-            for kind, own in zip(kinds, numbers, strict=True):
-                groups = tuple((low, high, k) for (low, high, _), k in zip(box, own, strict=True))
-                able.append(most_samples(*kind, groups))
+        found = []
+        for able in self.deals(kinds):
             ends = sorted({end for each, _ in able for end in each})
 
             def enough(end: int, able: list[tuple[list[int], list[int]]] = able) -> bool:
@@ -645,6 +650,29 @@ class Writer:
             k = bisect_left(ends, True, key=enough)
             found += ends[k : k + 1]
         return min(found)
+
+    def deals(self, kinds: list[Kind]) -> Iterator[list[tuple[list[int], list[int]]]]:
+        """What every accelerator can do within which lengths, for all ways to deal out the shares of the box."""
+
+        def dealt(numbers: list[int], places: int) -> Iterator[list[tuple[int, ...]]]:
+            if places == 1:
+                yield [tuple(numbers)]
+                return
+            for own in product(*(range(number + 1) for number in numbers)):
+                rest = [number - k for number, k in zip(numbers, own, strict=True)]
+                yield from ([own, *others] for others in dealt(rest, places - 1))
+
+        box, ways = self.box, 1
+        for *_, number in box:
+            ways *= 1 + number
+        if ways > 16:  # all shares alike: more ratios than the box has
+            box = [(min(g[0] for g in box), max(g[1] for g in box), sum(g[2] for g in box))]
+        for numbers in dealt([number for *_, number in box], len(kinds)):
+            able = []
+            for kind, own in zip(kinds, numbers, strict=True):
+                groups = tuple((low, high, k) for (low, high, _), k in zip(box, own, strict=True))
+                able.append(most_samples(*kind, groups))
+            yield able
 
     # Equal accelerators
 
