@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection, Iterable
 from copy import copy
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mapgap.formulations.suboperation_mapping.orbits import Orbits
 from mapgap.formulations.suboperation_mapping.params import Boxes
@@ -51,8 +51,6 @@ class Frame:
         Fused nodes before which, after which, loads are not a matter of a neighbour's rows.
     limit : int
         Ticks of a simple plan; no bound above it is asked for.
-    lengths : dict
-        Least lengths of stages that were computed already.
     """
 
     def __init__(self, instance: Instance, params: Boxes = Boxes()) -> None:
@@ -80,7 +78,6 @@ class Frame:
         self.first = [v for v in self.fused if not self._behind_all(v)]
         self.last = [u for u in self.fused if not any(self._ahead_of_all(u, v) for v in self.fused)]
         self.limit = self._simple_plan()
-        self.lengths: dict[Any, int] = {}
 
     def told_apart(self, apart: Collection[int]) -> Frame:
         """The same with some accelerators in classes of their own."""

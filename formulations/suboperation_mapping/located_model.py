@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from mapgap.formulations.suboperation_mapping.located_flow import LocatedFlow, negated
-from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Box, Frame, Group, Located, least
+from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Box, Frame, Located, least
 from mapgap.formulations.suboperation_mapping.orbits import Places
 from mapgap.formulations.suboperation_mapping.phase_graph import Node
-from mapgap.formulations.suboperation_mapping.stage_optima import (
-    Costs,
-    least_length_of_box,
-    least_lengths,
-    least_with_gather,
-)
+from mapgap.formulations.suboperation_mapping.stage_optima import Costs, least_lengths
+from mapgap.problems.suboperation_mapping.certificate.gathering import with_gathering
+from mapgap.problems.suboperation_mapping.certificate.shortest import by_holders, least_length
 from mapgap.solvers.integer_lp import IntegerTerms, LinearOutcome
 
 
@@ -100,75 +95,47 @@ class LocatedModel(LocatedFlow):
 
     def optima(self, n: Node) -> None:
         """(11) No assignment of the shares is shorter than the best one, with any number of holders and with each."""
-        u = self.frame.before[n]
         held = self.held(n[1]) if n[0] == "FP" else {}
-        first = 0 if u is None else 1
+        first = 0 if self.frame.before[n] is None else 1
         for i in self.orbits.tuples(first):
             own = {w: d for w, d in self.lengths[n].items() if w[:first] == i}
-            costs = self.costs(n, i)
-            by_holders = least_lengths(costs)
-            best = max(min(by_holders), self.best_of_box(n, i))
+            of_shares = least_lengths(self.costs(n, i))
+            of_batch = by_holders(*self.kinds_of(n, i), self.box, self.instance.batch, len(of_shares))
+            best = max(min(of_shares), least_length(*self.kinds_of(n, i), self.box, self.instance.batch))
             for w, d in own.items():
                 self.lp.row([(d, 1), (self.chosen[n][w], -GRAIN * best)], 0)
             if held:
-                counts = [(held[i, h], -GRAIN * t) for h, t in enumerate(by_holders, 1)]
+                counts = [(held[i, h], -GRAIN * t) for h, t in enumerate(map(max, of_shares, of_batch), 1)]
                 self.lp.row([*((d, 1) for d in own.values()), *counts], 0)
-            self.gathers(n, own, costs, best)
+            self.gathers(n, i, own)
 
-    def best_of_box(self, n: Node, i: Places) -> int:
-        """The least length over all ratios of the box; 0 where it is one ratio, or would take long."""
-        states = prod(group.number + 1 for group in self.box) * (self.instance.batch + 1)
-        if states > self.frame.params.states or all(group.low == group.high for group in self.box):
-            return 0
+    def kinds_of(self, n: Node, i: Places) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+        """By accelerator the ticks of a split node, and grains of a sample from the fused node before it at ``i``."""
         u = self.frame.before[n]
         size = self.phases.edge_bytes(n, u) if u is not None else 0
-        key = (self.phases.table(n), size, i, self.box)
-        if key not in self.frame.lengths:
-            samples = range(self.instance.batch + 1)
-            moved = [
-                [self.instance.transfer_ticks(size * s, i[0], a) if i else 0 for s in samples]
-                for a in range(self.orbits.count)
-            ]
-            tables = [list(row) for row in self.phases.table(n)]
-            self.frame.lengths[key] = least_length_of_box(tables, moved, self.box, self.instance.batch)
-        return self.frame.lengths[key]
+        rates = tuple(self.frame.rate(size, i[0], a) if i else 0 for a in range(self.orbits.count))
+        return tuple(map(tuple, self.phases.table(n))), rates
 
-    def gathers(self, n: Node, own: dict[Places, int], costs: Costs, best: int) -> None:
+    def gathers(self, n: Node, i: Places, own: dict[Places, int]) -> None:
         """(12) Length of a stage and what the fused node behind it gathers, together at their best."""
         v = self.frame.after[n]
         if v is None:
             return
-        size = self.phases.edge_bytes(v, n)
-        alone = self._starts(n) == [self.start[v]]
         for w, d in own.items():
-            # In whole ticks: rounding the row's gather down makes the start of v later, not its end. Where the stage
-            # ends before another fused node as well, that would be asked of both, so G* is rounded like the row.
-            rates = [self.frame.rate(size, a, w[-1]) for a in range(self.orbits.count)]
-            moved = [
-                [
-                    self.instance.transfer_ticks(size * group.low, a, w[-1]) if alone else rates[a] * group.low // GRAIN
-                    for group in self._shares()
-                ]
-                for a in range(self.orbits.count)
-            ]
-            together = least_with_gather(costs, np.array(moved, np.int64), best, self.frame.params.thresholds)
-            if together > best:
-                gather = self.gather_terms(n, v, w)
-                self.lp.row([(d, 1), *gather, (self.chosen[n][w], -GRAIN * together)], 0)
-
-    def _shares(self) -> list[Group]:
-        """The group of every share."""
-        return [group for group in self.box for _ in range(group.number)]
+            if rate := self.frame.cheapest(self.phases.edge_bytes(v, n), w[-1]):
+                together = with_gathering(*self.kinds_of(n, i), self.box, self.instance.batch, w[-1], rate)
+                self.lp.row([(d, 1), *self.gather_terms(n, v, w), (self.chosen[n][w], -together)], 0)
 
     def costs(self, n: Node, i: Places) -> Costs:
         """Least ticks of every share on every accelerator, with the fused node before it at ``i``."""
         u, table = self.frame.before[n], self.phases.table(n)
         size = 0 if u is None else self.phases.edge_bytes(n, u)
+        shares = [group for group in self.box for _ in range(group.number)]
         return np.array(
             [
                 [
                     least(table[a], group) + (self.instance.transfer_ticks(size * group.low, i[0], a) if i else 0)
-                    for group in self._shares()
+                    for group in shares
                 ]
                 for a in range(self.orbits.count)
             ],

@@ -47,10 +47,6 @@ class Boxes(Params):
         Ratios of a box that are bounded one by one rather than together, where that is so.
     width : float
         When a box is cut, the weight of the width of an interval against the error of the envelopes on it.
-    states : int
-        States above which the least length of a stage over a box is not computed.
-    thresholds : int
-        Lengths at which the least length of a stage with what is gathered behind it is refined.
     configurations : int
         Of one layer, above which the stage model has pairwise variables in the place of columns.
     stage_columns : int
@@ -63,8 +59,6 @@ class Boxes(Params):
     places: bool = True
     singles: int = 10
     width: float = 0.05
-    states: int = 700
-    thresholds: int = 8
     configurations: int = 256
     stage_columns: int = 3000
     windows: int = 4

@@ -91,8 +91,7 @@ class Located(Flows):
         """A phase and what is gathered of it, of which nothing has to move that is made where it goes."""
         v = self.neighbours(o)[1]
         for (state, chosen, _), (i, d) in zip(self.phases[o], self.lengths[o] if v else (), strict=bool(v)):
-            j, size = state[1], self.sample_bytes(v, o)
-            if rate := min((self.grains(size, a, j) for a in self.everywhere if a != j), default=0):
-                least = with_gathering(*self.ticks_of(o, i), self.box, self.batch, j, rate)
+            if rate := self.cheapest_grains(self.sample_bytes(v, o), state[1]):
+                least = with_gathering(*self.ticks_of(o, i), self.box, self.batch, state[1], rate)
                 both = [(d, -GRAIN), *((k, -c) for k, c in self.gathered[v, o, state])]
                 self.program.at_most([*((k, least) for k, _ in chosen), *both], 0)
