@@ -9,6 +9,7 @@ budget, 5 a plan failed verification, 130 interrupted.
 """
 
 # No postponed annotations: Typer would evaluate the text of each of them several times.
+import gc
 import io
 import os
 import signal
@@ -183,6 +184,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _interrupted)
     _prepare_streams()
+    # Instances and certificates are trees of small objects; to look for cycles after every 700 of these takes time.
+    gc.set_threshold(100_000)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warned

@@ -28,7 +28,7 @@ PROBLEMS = list(registry.problems())
 FIRST_SEED = int(os.environ.get("MAPGAP_RACE_FIRST", "200"))
 SEEDS = int(os.environ.get("MAPGAP_RACE_SEEDS", "1"))
 TIMES = [float(each) for each in os.environ.get("MAPGAP_RACE_TIMES", "1 10 60").split()]
-QUICK_S, EXACT_S = 1.0, 60.0
+QUICK_S, EXACT_S = 0.5, 60.0
 """Of a heuristic and of the exact method by day."""
 FAMILIES = ("small", "tiny")
 LIBRARY = 10

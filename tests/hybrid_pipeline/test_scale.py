@@ -38,7 +38,7 @@ def solve(name, instance, seconds):
 @pytest.mark.parametrize("seed", [TWENTY, TWENTY_UNEVEN])
 def test_twenty_devices_that_all_differ(seed):
     instance = LIBRARY.generate("distinct", seed)
-    result, told, _ = solve("portfolio", instance, 5.0)
+    result, told, _ = solve("portfolio", instance, 2.0)
     assert (result.status, result.stop in (Stop.TIME, Stop.MEMORY)) == (Status.FEASIBLE, True)
     assert 0 < result.bound <= result.claimed == objective(instance, result.plan)
     assert told[0][1] is not None  # the quick planner's; a bound follows
