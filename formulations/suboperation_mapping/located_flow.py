@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Box, Frame, envelope
+from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame
 from mapgap.formulations.suboperation_mapping.orbits import Places
 from mapgap.formulations.suboperation_mapping.phase_graph import Node
+from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, lines
 from mapgap.solvers.integer_lp import IntegerLP, IntegerTerms
 
 
@@ -114,8 +115,8 @@ class LocatedFlow:
         u = self.frame.before[n]
         for part in self.parts[n]:
             group = self.box[part.group]
-            lines = envelope(self.phases.table(n)[part.accelerator], group.low, group.high)
-            pieces = [[(part.chosen, alpha), (part.amount[0], beta * part.amount[1])] for alpha, beta in lines]
+            below = lines(self.phases.table(n)[part.accelerator], group.low, group.high)
+            pieces = [[(part.chosen, alpha), (part.amount[0], beta * part.amount[1])] for alpha, beta in below]
             if len(pieces) == 1:
                 part.cost += pieces[0]
             else:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable
 from copy import copy
-from functools import lru_cache
 from typing import NamedTuple
 
 from mapgap.formulations.suboperation_mapping.orbits import Orbits
 from mapgap.formulations.suboperation_mapping.params import Boxes
 from mapgap.formulations.suboperation_mapping.phase_graph import Node, PhaseGraph
 from mapgap.problems.suboperation_mapping import Instance
-
-GRAIN = 1 << 10
-"""Parts of a tick in which times are counted, so that transfers per sample are whole numbers with little loss."""
+from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN
 
 WHOLE = 1.0 - 1e-6  #: part of a node on one accelerator from which it counts as all of it
 
@@ -129,19 +125,6 @@ def lower_hull(points: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
             hull.pop()
         hull.append((s, t))
     return hull
-
-
-@lru_cache(maxsize=100_000)
-def envelope(table: tuple[int, ...], low: int, high: int) -> tuple[tuple[int, int], ...]:
-    """Lines ``(alpha, beta)`` in grains below ``table[s - 1]`` for all whole ``s`` in ``[low, high]``.
-
-    Those of the lower convex hull, slopes rounded down and constants so that no point lies below its line.
-    """
-    points = [(s, table[s - 1]) for s in range(low, high + 1)]
-    turns = itertools.pairwise(lower_hull(points))
-    slopes = [GRAIN * (v - u) // (b - a) for (a, u), (b, v) in turns] or [0]
-    lines = {beta: min(GRAIN * t - beta * s for s, t in points) for beta in slopes}
-    return tuple((alpha, beta) for beta, alpha in lines.items())
 
 
 def least(table: tuple[int, ...], group: Group) -> int:

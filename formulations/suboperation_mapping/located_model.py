@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mapgap.formulations.suboperation_mapping.located_flow import LocatedFlow, negated
-from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Box, Frame, Located, least
+from mapgap.formulations.suboperation_mapping.located_frame import Box, Frame, Located, least
 from mapgap.formulations.suboperation_mapping.orbits import Places
 from mapgap.formulations.suboperation_mapping.phase_graph import Node
 from mapgap.formulations.suboperation_mapping.stage_optima import Costs, least_lengths
 from mapgap.problems.suboperation_mapping.certificate.gathering import with_gathering
+from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN
 from mapgap.problems.suboperation_mapping.certificate.shortest import by_holders, least_length
 from mapgap.solvers.integer_lp import IntegerTerms, LinearOutcome
 
@@ -99,9 +100,10 @@ class LocatedModel(LocatedFlow):
         first = 0 if self.frame.before[n] is None else 1
         for i in self.orbits.tuples(first):
             own = {w: d for w, d in self.lengths[n].items() if w[:first] == i}
+            kinds = *self.ticks_of(n, i), self.box, self.instance.batch
             of_shares = least_lengths(self.costs(n, i))
-            of_batch = by_holders(*self.kinds_of(n, i), self.box, self.instance.batch, len(of_shares))
-            best = max(min(of_shares), least_length(*self.kinds_of(n, i), self.box, self.instance.batch))
+            of_batch = by_holders(*kinds, len(of_shares))
+            best = max(min(of_shares), least_length(*kinds))
             for w, d in own.items():
                 self.lp.row([(d, 1), (self.chosen[n][w], -GRAIN * best)], 0)
             if held:
@@ -109,7 +111,7 @@ class LocatedModel(LocatedFlow):
                 self.lp.row([*((d, 1) for d in own.values()), *counts], 0)
             self.gathers(n, i, own)
 
-    def kinds_of(self, n: Node, i: Places) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    def ticks_of(self, n: Node, i: Places) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
         """By accelerator the ticks of a split node, and grains of a sample from the fused node before it at ``i``."""
         u = self.frame.before[n]
         size = self.phases.edge_bytes(n, u) if u is not None else 0
@@ -123,7 +125,7 @@ class LocatedModel(LocatedFlow):
             return
         for w, d in own.items():
             if rate := self.frame.cheapest(self.phases.edge_bytes(v, n), w[-1]):
-                together = with_gathering(*self.kinds_of(n, i), self.box, self.instance.batch, w[-1], rate)
+                together = with_gathering(*self.ticks_of(n, i), self.box, self.instance.batch, w[-1], rate)
                 self.lp.row([(d, 1), *self.gather_terms(n, v, w), (self.chosen[n][w], -together)], 0)
 
     def costs(self, n: Node, i: Places) -> Costs:

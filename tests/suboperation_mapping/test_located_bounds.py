@@ -21,7 +21,7 @@ from mapgap.formulations.suboperation_mapping.box_bound import box_bound, fluid_
 from mapgap.formulations.suboperation_mapping.box_search import BoxSearch
 from mapgap.formulations.suboperation_mapping.boxes import Cutter, of_ratio, ratios, roots, tightened
 from mapgap.formulations.suboperation_mapping.located_flow import LocatedFlow
-from mapgap.formulations.suboperation_mapping.located_frame import GRAIN, Frame, Group, envelope
+from mapgap.formulations.suboperation_mapping.located_frame import Frame, Group
 from mapgap.formulations.suboperation_mapping.located_model import LocatedModel
 from mapgap.formulations.suboperation_mapping.orbits import Orbits
 from mapgap.formulations.suboperation_mapping.params import Boxes
@@ -31,6 +31,7 @@ from mapgap.formulations.suboperation_mapping.stage_model import StageModel
 from mapgap.heuristics.suboperation_mapping.search.pool import Search, unfit
 from mapgap.instances.suboperation_mapping import LIBRARY
 from mapgap.problems.suboperation_mapping import PROBLEM
+from mapgap.problems.suboperation_mapping.certificate.lengths import GRAIN, lines
 from mapgap.problems.suboperation_mapping.lowered.arrays import lower
 from mapgap.problems.suboperation_mapping.lowered.ratios import partitions
 from mapgap.solvers.integer_lp import LinearOutcome, WholeRows
@@ -230,12 +231,12 @@ def test_envelopes_lie_below_their_table_and_touch_it(seed):
     table = tuple(int(t) for t in np.cumsum(rng.integers(0, 10**6, 24)))
     low = int(rng.integers(1, 24))
     high = int(rng.integers(low, 25))
-    lines = envelope(table, low, high)
+    below = lines(table, low, high)
     for s in range(low, high + 1):
-        value = max(alpha + beta * s for alpha, beta in lines)
+        value = max(alpha + beta * s for alpha, beta in below)
         assert value <= GRAIN * table[s - 1]
         if s in (low, high):  # ends are corners of the hull, up to the rounding of a slope
-            assert GRAIN * table[s - 1] - value <= 24 * len(lines)
+            assert GRAIN * table[s - 1] - value <= 24 * len(below)
 
 
 def test_orbits_of_two_pairs():

@@ -48,6 +48,10 @@ class Gathering(Shortest):
 def with_gathering(
     tables: tuple[Table, ...], rates: tuple[int, ...], box: Box, batch: int, place: int, rate: int
 ) -> int:
-    """The same of a phase whose samples take so many grains to the place of an accelerator, or more."""
+    """Least grains of a phase and of gathering after it, on any ratio of the box and any places of its shares.
+
+    By accelerator the ticks of 1, 2, … samples and the grains that one takes to come there; ``rate``: the least grains
+    that one takes from elsewhere to ``place``, an accelerator.
+    """
     pairs = [*zip(tables, rates, strict=True)]
     return Gathering([*pairs[:place], *pairs[place + 1 :], pairs[place]], box, batch, rate).both()

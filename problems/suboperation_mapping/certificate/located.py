@@ -90,7 +90,9 @@ class Located(Flows):
     def gathering(self, o: Operation) -> None:
         """A phase and what is gathered of it, of which nothing has to move that is made where it goes."""
         v = self.neighbours(o)[1]
-        for (state, chosen, _), (i, d) in zip(self.phases[o], self.lengths[o] if v else (), strict=bool(v)):
+        if v is None:
+            return
+        for (state, chosen, _), (i, d) in zip(self.phases[o], self.lengths[o], strict=True):
             if rate := self.cheapest_grains(self.sample_bytes(v, o), state[1]):
                 least = with_gathering(*self.ticks_of(o, i), self.box, self.batch, state[1], rate)
                 both = [(d, -GRAIN), *((k, -c) for k, c in self.gathered[v, o, state])]
