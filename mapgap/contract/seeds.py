@@ -1,7 +1,7 @@
 """Which random instances a run of the tests takes: few by day, all of them by night, others with every commit.
 
 A plugin of pytest (``-p mapgap.contract.seeds``; the contract loads it by itself) with two markers. Tests that bear
-``nightly`` run with ``pytest -m nightly`` alone. Of the cases that bear ``in_turn`` a quarter runs by day, another one
+``nightly`` run with ``pytest -m nightly`` alone. Of the cases that bear ``in_turn`` a sixth runs by day, another one
 with another commit, and the rest by night; all of them run where tests are named (``-k``, ``FILE::TEST``). Tests with
 random instances ask :func:`seeds`, :func:`samples` or :func:`fresh` for them, tests of many long cases :func:`some`.
 All depend on one number, the rotation, which is that of the commit unless ``MAPGAP_SEED`` gives it; it is printed, so
@@ -24,7 +24,7 @@ PERIOD = 1 << 16
 FIRST = 1000
 """Where fresh seeds begin, behind those that tests name."""
 DAY = "not nightly"
-TURNS = 4
+TURNS = 6
 """Of so many cases that run in turn, one does by day."""
 SCALE = float(os.environ.get("MAPGAP_SCALE", "1"))
 

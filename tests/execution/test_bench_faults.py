@@ -17,6 +17,7 @@ from records import record
 
 from mapgap.catalogue import registry
 from mapgap.core import InputError, MapgapError
+from mapgap.execution import cluster
 from mapgap.execution import sweep as bench
 from mapgap.execution.changes import Changed
 from mapgap.execution.sweep import MethodJob, RunEnded, sweep
@@ -163,8 +164,9 @@ def test_a_dask_cluster_survives_the_death_of_a_worker(rogues, tmp_path):
 
 
 @pytest.mark.in_turn
-def test_no_scheduler_there_is_one_clear_error(tmp_path):
+def test_no_scheduler_there_is_one_clear_error(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(InputError, match=r"--dask tcp://127\.0\.0\.1:9: expected the address of a scheduler"):
         sweep(jobs(1), tmp_path / "runs.jsonl", dask="tcp://127.0.0.1:9")
 

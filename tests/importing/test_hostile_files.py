@@ -7,7 +7,16 @@ import time
 
 import pytest
 from cli_support import inside
-from hostile_files import double_outputs, empty_operators, function_bomb, nested_messages, special, subgraphs, write
+from hostile_files import (
+    chain,
+    double_outputs,
+    empty_operators,
+    function_bomb,
+    nested_messages,
+    special,
+    subgraphs,
+    write,
+)
 
 from mapgap.cli import imports
 from mapgap.contract.seeds import rotation
@@ -53,22 +62,23 @@ def check(path, folder):
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(28, marks=pytest.mark.in_turn), pytest.param(500, marks=pytest.mark.nightly)]
+    "count", [pytest.param(14, marks=pytest.mark.in_turn), pytest.param(500, marks=pytest.mark.nightly)]
 )
 def test_hostile_files_are_read_or_refused_in_time(tmp_path, monkeypatch, count):
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
     (tmp_path / "boards.yaml").write_text(BOARDS)
-    read, slow = set(), set()
-    for seed in range(rotation() * 28, rotation() * 28 + count):
+    slow = set()
+    for seed in range(rotation() * 14, rotation() * 14 + count):
         path = write(tmp_path, seed)
         done = check(path, work)
-        read |= {path.suffix} if done.returncode == 0 else set()
         slow |= {path.stem.partition("_")[2]} if "found what takes" in done.stderr else set()
         path.unlink()
-    assert ".onnx" in read  # some are harmless: the limits are not why the others are refused
     assert len(slow) < 6, slow
+    path = tmp_path / "short.onnx"
+    path.write_bytes(chain(random.Random(1), 50))
+    assert check(path, work).returncode == 0  # one is harmless: the limits are not why the others are refused
 
 
 @pytest.mark.in_turn

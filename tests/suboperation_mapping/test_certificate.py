@@ -456,11 +456,11 @@ def test_millions_of_ratios_are_bounded_in_boxes():
     an eighth of that at least, with a case for each number of shares.
     """
     data = network([("split", 10, 10, 10)] * 4, 8, 100, 10**9)
-    found = Climb(data, 11_000, Budget(200.0).start(), Certificate(asked=20))
+    found = Climb(data, 11_000, Budget(200.0).start(), Certificate(asked=8))
     found.run()
     assert 11_000 / 8 <= found.bound <= 11_000
     assert [part.name for part in found.all.parts] == ["100-100x1", *(f"1-{101 - k}x{k}" for k in range(2, 9))]
-    assert found.asked <= 20
+    assert found.asked <= 8
 
 
 def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch):

@@ -308,7 +308,7 @@ def same_moves(chain):
         here = after
 
 
-@pytest.mark.parametrize("seed", seeds(6, 200))
+@pytest.mark.parametrize("seed", seeds(3, 200))
 def test_a_beam_makes_a_plan_of_any_network(seed):
     """The evaluator agrees with its makespan, and it is not below what weights prove."""
     data = drawn(seed, layers=(2, 9), batch=(1, 5), accelerators=(1, 3)).to_json()
