@@ -156,6 +156,7 @@ def test_two_decisions_that_depend_on_each_other_are_told_in_turn():
     assert [(s.label, s.alone, s.value, s.gain) for s in steps] == [("y", 12, 12, -2), ("x", 14, 3, 9)]
 
 
+@pytest.mark.in_turn
 def test_the_command_says_it_in_text_as_json_and_as_a_picture(tmp_path):
     name = "synergy_fig11a_2devices"
     said = inside("explain", name, "--no-relax", "-o", str(tmp_path / "why.svg"))

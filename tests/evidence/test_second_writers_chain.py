@@ -671,6 +671,7 @@ def same_where_shares_wait(seeds=10):
         assert not verdict(data, (2, 1), bound + 1, proof)
 
 
+@pytest.mark.in_turn
 def test_shares_wait_for_the_same():
     same_where_shares_wait()
 

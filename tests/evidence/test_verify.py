@@ -33,6 +33,7 @@ def test_certificates_of_the_library_hold(sample):
         assert found.grade == ("optimum" if checked else "bound")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", some(1, ["mtrain_c1_vgg16_3gbs", "mtrain_c2_tinyyolov3_1gbs"]))
 def test_compiled_loops_and_the_standard_library_alone_say_the_same(name, tmp_path):
     """Of a certificate of chains and of one of programs; and of both with a bound that they do not prove."""

@@ -492,6 +492,7 @@ def test_a_ratio_is_shaved_to_the_optimum_and_from_a_certificate_on(monkeypatch)
     assert all(step[0] != "w" for steps in unshaved.values() for step in steps)
 
 
+@pytest.mark.in_turn
 def test_what_is_shaved_is_nearer_than_a_plan_that_is_no_optimum(monkeypatch):
     """Its makespan cannot be refuted, half of the way there can; 3555 is the optimum, by brute force as above."""
     data, optimum = drawn(39, layers=(2, 3), batch=(2, 3), accelerators=(2, 3)).to_json(), 3555

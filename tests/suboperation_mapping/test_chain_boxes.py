@@ -98,6 +98,7 @@ class Halves(Cutter):
         return high - low
 
 
+@pytest.mark.in_turn
 def test_four_accelerators_have_boxes_along_chains():
     """Both methods prove no more than a plan has; the certificate holds, though shares are left out of some chains."""
     rng = random.Random(3)
@@ -193,6 +194,7 @@ def test_a_climb_goes_on_from_programs_where_chains_are_quicker():
     check({"schema": 1, "instance": data, "bound": more, "proof": proof})
 
 
+@pytest.mark.in_turn
 def test_boxes_that_overlap_have_one_proof_of_what_they_have_in_common(monkeypatch):
     """A box of a certificate is as wide as its chain is, so others may lie in it; then both are divided alike."""
     monkeypatch.setattr(Climb, "shaving", lambda *_: None)  # in turns by time

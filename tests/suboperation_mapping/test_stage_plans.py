@@ -66,6 +66,7 @@ def test_the_first_plan_comes_before_any_bound():
     assert "bound" in events
 
 
+@pytest.mark.in_turn
 def test_a_ratio_has_plans_by_twice_as_many_labels_as_long_as_they_are_better(monkeypatch):
     """On cluster 1; none is better than the optimum, which the ledger certifies, and the last ones find."""
     instance, beams, better = load_instance("mtrain_c1_resnet56_7p5gbs"), [], []

@@ -54,6 +54,7 @@ def test_what_is_not_free_stays():
     assert found.makespan < start.makespan
 
 
+@pytest.mark.in_turn
 def test_a_plan_only_gets_better():
     """AlexNet on cluster 1, 46 operations: neighbourhoods of 16 take a quarter off the well-balanced scheme."""
     start = started(build(1, "alexnet", 3.0), (32, 32))
