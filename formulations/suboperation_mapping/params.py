@@ -196,7 +196,7 @@ class Certificate(Chains):
     asked: int = 1_000_000
     cut: int = 50
     enough: float = 0.8
-    labels: int = 50_000
+    labels: int = 500_000
     widest: int = 340_000
     widest_alone: int = 1_400_000
 
