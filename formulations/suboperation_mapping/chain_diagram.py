@@ -24,6 +24,7 @@ from mapgap.formulations.suboperation_mapping.chain_kernels import (
     sieve,
     weigh,
 )
+from mapgap.problems.suboperation_mapping.certificate import chain_labels
 from mapgap.problems.suboperation_mapping.certificate.chain import Chain
 from mapgap.problems.suboperation_mapping.certificate.chain_costs import NEVER
 from mapgap.problems.suboperation_mapping.certificate.chain_weights import UNIT
@@ -368,7 +369,10 @@ class Diagram:
         np.maximum(own, np.repeat(times, self.places, axis=1), out=own)
 
     def search(self, bound: int, weighing: Weighing, most: int, budget: Budget) -> int:
-        """What labels prove with weights, no more than a bound: 0 if they have too many moves, or too little time."""
+        """What labels prove with weights, no more than a bound.
+
+        0 if they have too many moves, if a step leaves more of them than a check follows, or if there is no time.
+        """
         if self.chain.counted:  # no label may be left there
             return 0
         labels, made = self.root(), 0
@@ -380,6 +384,8 @@ class Diagram:
             labels = labels[self.value(weighing, k + 1, labels) < UNIT * bound]
             if not len(labels):
                 return bound
+            if len(labels) > chain_labels.MOST:
+                return 0
             labels = undominated(labels)
         return min(bound, int(self.ends(labels).min()))
 

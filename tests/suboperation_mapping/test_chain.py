@@ -679,6 +679,16 @@ def test_a_proof_may_not_leave_too_many_labels(seed, monkeypatch):
     )
     assert 0 < page == compiled < 5000
 
+    above, diagram = 10**6, Diagram(chain)  # than any schedule: labels are left in the end
+    weighing = diagram.weights(above, 5).weighing
+    proof = {"weights": [[0, weighing.runs]], "grid": [1] * len(chain.steps)}
+    searched = []
+    for limit in (*range(0, 2 * page, 1 + page // 3), 10**6):  # whoever looks for a proof keeps to it
+        monkeypatch.setattr(chain_labels, "MOST", limit)
+        searched.append(diagram.search(above, weighing, 10**6, Budget(20.0).start()))
+        assert (searched[-1] == 0) == (outlived(chain, above, proof) == chain_labels.MANY)
+    assert searched[0] == 0 < searched[-1]
+
 
 @pytest.mark.parametrize("seed", seeds(6, 200))
 def test_rows_that_differ_are_numbered_as_they_come(seed):
