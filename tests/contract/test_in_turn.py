@@ -1,9 +1,11 @@
-"""Tests in turn: each runs by day with one commit of four and by night with the others; whoever names them gets all."""
+"""Tests in turn: each runs by day with one commit of some and by night with the others; whoever names them gets all."""
 
 import subprocess
 import sys
 
 import pytest
+
+from mapgap.contract.seeds import TURNS
 
 CASES = 40
 PAGE = f"""
@@ -34,8 +36,8 @@ def ran(tmp_path, monkeypatch):
 
 
 @pytest.mark.in_turn
-def test_four_commits_run_every_case_once(ran):
-    days = [ran(rotation) for rotation in range(4)]
+def test_as_many_commits_as_there_are_turns_run_every_case_once(ran):
+    days = [ran(rotation) for rotation in range(TURNS)]
     assert all("test_short" in day for day in days)
     long = [day - {"test_short"} for day in days]
     assert sum(len(each) for each in long) == len(set.union(*long)) == CASES
