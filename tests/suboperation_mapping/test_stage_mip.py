@@ -75,6 +75,7 @@ def test_what_fluid_bound_says_is_known_after_as_many_programs(name):
         search.step(100)
     assert (search.programs, search.bound()) == (roots, least.bound)
     staged, pieces = stage_mip.StageMip(instance, Budget(time_s=200).start()), 0
+    staged.chained = False  # chains would have turns between, as many as the clock gives them
     with closing(staged.steps()) as steps:
         while staged.rooting:
             next(steps)
