@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from functools import lru_cache
-from operator import sub
 
 from .lengths import GRAIN, Box
 from .shortest import Shortest, Table
@@ -26,8 +25,8 @@ class Gathering(Shortest):
         if k not in self.there:
             *others, own = self.rooms(self.times[k])
             *_, dealt = self.dealt(others)
-            rests = ((s, dealt.get((*map(sub, self.whole, c),), -self.batch)) for c, s in own.items())
-            self.there[k] = min(self.batch, max((s for s, rest in rests if rest + s >= self.batch), default=0))
+            both = zip(own, reversed(dealt), strict=True)  # of all shares those that are not there
+            self.there[k] = min(self.batch, max((s for s, rest in both if rest + s >= self.batch), default=0))
         return self.rate * (self.batch - self.there[k])
 
     def both(self) -> int:

@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate, pairwise, product
 from math import prod
-from operator import add, le
+from operator import add, le, sub
 
+from .chain_sums import Pick, picked
 from .lengths import GRAIN, Box, quickest
 
 COUNTED = 16  #: numbers of shares, by group, up to which groups are kept apart
+NONE = -(1 << 62)  #: samples of shares that cannot be done
 Table = tuple[int, ...]
-Load = dict[tuple[int, ...], tuple[list[int], list[int]]]
-Room = dict[tuple[int, ...], int]
+Load = list[tuple[list[int], list[int]]]  # by numbers of shares, that of the last group changing fastest
+Room = list[int]  # likewise
 
 
 def merged(box: Box) -> Box:
@@ -31,10 +33,21 @@ def merged(box: Box) -> Box:
 @lru_cache(100_000)
 def load(table: Table, rate: int, box: Box) -> Load:
     """What an accelerator can do, by numbers of shares: times, rising, and the most samples until each of them."""
-    found: Load = {}
-    for numbers, own in quickest(table, box).items():
+    found: Load = []
+    for own in quickest(table, box).values():
         ends = sorted((t + s * rate // GRAIN, s) for s, t in own.items())
-        found[numbers] = [t for t, _ in ends], [*accumulate((s for _, s in ends), max)]
+        found.append(([t for t, _ in ends], [*accumulate((s for _, s in ends), max)]))
+    return found
+
+
+@lru_cache(1_000)
+def parted(whole: tuple[int, ...]) -> list[tuple[Pick, Pick]]:
+    """For all numbers of shares up to these those that two parts of them can have."""
+    every = [*product(*(range(number + 1) for number in whole))]
+    place, found = {numbers: k for k, numbers in enumerate(every)}, list[tuple[Pick, Pick]]()
+    for both in every:
+        pairs = [(place[c], place[(*map(sub, both, c),)]) for c in every if all(map(le, c, both))]
+        found.append((picked([i for i, _ in pairs]), picked([j for _, j in pairs])))
     return found
 
 
@@ -44,8 +57,8 @@ class Shortest:
     def __init__(self, pairs: list[tuple[Table, int]], box: Box, batch: int) -> None:
         box = merged(box)
         self.loads, self.batch = [load(*pair, box) for pair in pairs], batch
-        self.whole = tuple(number for *_, number in box)
-        self.times = sorted({t for each in self.loads for ends, _ in each.values() for t in ends})
+        self.parted = parted(tuple(number for *_, number in box))
+        self.times = sorted({t for each in self.loads for ends, _ in each for t in ends})
         self.known: dict[int, int] = {}
 
     def rooms(self, length: int) -> list[Room]:
@@ -53,27 +66,23 @@ class Shortest:
         found: dict[int, Room] = {}
         for each in self.loads:
             if id(each) not in found:  # equal accelerators have one load
-                ways = ((c, bisect_right(ends, length), most) for c, (ends, most) in each.items())
-                found[id(each)] = {c: most[k - 1] for c, k, most in ways if k}
+                ways = ((bisect_right(ends, length), most) for ends, most in each)
+                found[id(each)] = [most[k - 1] if k else NONE for k, most in ways]
         return [found[id(each)] for each in self.loads]
 
     def dealt(self, rooms: list[Room]) -> Iterator[Room]:
         """What none of some accelerators, the first one, the first two, … can do."""
-        dealt: Room = {(0,) * len(self.whole): 0}
+        dealt = [0, *(NONE for _ in self.parted[1:])]
         yield dealt
         for each in rooms:
-            after: Room = {}
-            for (c, done), (more, s) in product(dealt.items(), each.items()):
-                both = (*map(add, c, more),)
-                if done + s > after.get(both, -1) and all(map(le, both, self.whole)):
-                    after[both] = done + s
-            yield (dealt := after)
+            dealt = [max(map(add, first(dealt), second(each))) for first, second in self.parted]
+            yield dealt
 
     def needed(self, length: int) -> int:
         """How many of the first accelerators can do the batch in a length; one more than there are if all cannot."""
         if length not in self.known:
             dealt = enumerate(self.dealt(self.rooms(length)))
-            enough = (count for count, done in dealt if done.get(self.whole, -1) >= self.batch)
+            enough = (count for count, done in dealt if done[-1] >= self.batch)
             self.known[length] = next(enough, 1 + len(self.loads))
         return self.known[length]
 
