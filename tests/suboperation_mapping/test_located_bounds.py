@@ -187,7 +187,7 @@ OPTIONAL = {
 
 
 def programs():
-    """Frames and ratios: of many tiny instances, and one of ResNet-18, where rows show that ticks of two digits hide."""
+    """Frames and ratios: one of ResNet-18, where rows show that ticks of two digits hide, and of tiny instances."""
     yield Frame(load_instance("mtrain_c1_resnet18_1gbs")), (40, 24)
     for family, seed in itertools.product(("branching", "small", "tiny"), range(12)):
         frame = Frame(LIBRARY.generate(family, seed))
