@@ -219,6 +219,13 @@ class Diagram:
         own = head[self.shares : self.shares + self.places] + np.cumsum(later, axis=0)
         return [[0, *head.tolist()], *([turn, UNIT, *row] for turn, row in zip(self.turns, own.tolist(), strict=True))]
 
+    def point(self, runs: Runs) -> Vector:
+        """A point of the master program that splits into these runs."""
+        head, *later = (np.array(run[1 + (k > 0) :], float) for k, run in enumerate(runs))
+        own = np.array([head[self.shares : self.shares + self.places], *later])
+        every: Vector = np.concatenate([head, np.diff(own, axis=0).ravel()])
+        return (every + 0.5) / UNIT  # not rounded down below them
+
     def weighing(self, runs: Runs) -> Weighing:
         ends = [*(run[0] for run in runs[1:]), self.last + 1]
         rows = np.zeros((self.last + 1, self.moves.costs.shape[1]), np.int64)

@@ -49,6 +49,8 @@ class Leaf:
     ----------
     value : int
         Proven of them, in 4096ths.
+    proven : list
+        The weights that prove it, by themselves or with labels: of the leaf, or of what was divided, if that has more.
     mix : list of (float, Cut) or None
         The paths that its weights mix, with shares; not known of the leaf of a proof.
     asked : int
@@ -57,9 +59,11 @@ class Leaf:
         Some schedule of the chain has this value.
     """
 
-    def __init__(self, choices: tuple[Choice, ...], found: Weighed, floor: int) -> None:
+    def __init__(self, choices: tuple[Choice, ...], found: Weighed, divided: Leaf | None = None) -> None:
         self.choices, self.runs, self.point = choices, found.weighing.runs, found.point
-        self.value = max(floor, found.value)
+        self.value, self.proven = found.value, self.runs
+        if divided is not None and divided.value > found.value:
+            self.value, self.proven = divided.value, divided.proven
         self.mix: list[tuple[float, Cut]] | None = [(share, cut) for share, cut in found.mix if share]
         self.asked, self.closed = 0, False
         self.halves: list[Leaf] = []
@@ -82,7 +86,7 @@ class Tree:
     def __init__(self, root: Weighed, goal: int, params: Params, divisions: Divisions | None = None) -> None:
         self.goal, self.params, self.over, self.pushed = goal, params, False, 0
         self.divisions = {} if divisions is None else divisions
-        self.root = Leaf((), root, 0)
+        self.root = Leaf((), root)
         self.leaves = [(self.root.value, 0, self.root)]
 
     @property
@@ -97,14 +101,15 @@ class Tree:
             leaf = waiting.pop()
             if isinstance(part, list):
                 step, number = part
-                leaf.halves = [Leaf((*leaf.choices, (step, number, yes)), root, 0) for yes in (True, False)]
+                leaf.halves = [Leaf((*leaf.choices, (step, number, yes)), root) for yes in (True, False)]
                 waiting += reversed(leaf.halves)
             else:
                 diagram.narrow(leaf.choices)
                 weighing, leaf.mix = diagram.weighing(part["weights"][0][1]), None
                 # Labels prove the bound where weights do not.
                 if (value := max(bound * UNIT, int(weighing.rest[0]))) >= leaf.value:
-                    leaf.value, leaf.runs = value, weighing.runs
+                    leaf.value, leaf.runs, leaf.proven = value, weighing.runs, weighing.runs
+                    leaf.point = diagram.point(weighing.runs)
                 self.push(leaf)
         diagram.narrow(())
 
@@ -148,7 +153,7 @@ class Tree:
         for other in known:
             diagram.narrow(other.choices)
             weighing = diagram.weighing(other.runs)
-            half = Leaf(other.choices, Weighed(int(weighing.rest[0]), weighing, other.point, []), leaf.value)
+            half = Leaf(other.choices, Weighed(int(weighing.rest[0]), weighing, other.point, []), leaf)
             half.mix = None
             halves.append(half)
         diagram.narrow(())
@@ -160,11 +165,11 @@ class Tree:
     def mixed(self, diagram: Diagram, leaf: Leaf) -> bool:
         """Find out what the weights of the weakest leaf mix; they may prove more."""
         diagram.narrow(leaf.choices)
-        found = Leaf(leaf.choices, diagram.weights(self.goal, self.params.rounds, (), leaf.point), 0)
+        found = Leaf(leaf.choices, diagram.weights(self.goal, self.params.rounds, (), leaf.point))
         diagram.narrow(())
         leaf.mix, leaf.point = found.mix, found.point
         if found.value > leaf.value:
-            leaf.value, leaf.runs = found.value, found.runs
+            leaf.value, leaf.runs, leaf.proven = found.value, found.runs, found.runs
             heapq.heappop(self.leaves)
             self.push(leaf)
         return True
@@ -178,7 +183,7 @@ class Tree:
         leaf.closed = 0 < bound < target
         if bound * UNIT <= leaf.value:
             return False
-        leaf.value = bound * UNIT
+        leaf.value, leaf.proven = bound * UNIT, leaf.runs
         heapq.heappop(self.leaves)
         self.push(leaf)
         return True
@@ -213,7 +218,7 @@ class Tree:
             diagram.narrow(choices)
             cuts = self.kept(diagram, leaf)
             best = diagram.weights(self.goal, self.params.rounds, cuts, leaf.point)
-            found.append(Leaf(choices, best, leaf.value))
+            found.append(Leaf(choices, best, leaf))
         diagram.narrow(())
         return found
 
@@ -266,5 +271,5 @@ class Tree:
                 found.append(list(leaf.halves[0].choices[-1][:2]))
                 waiting += reversed(leaf.halves)
             else:
-                found.append(weighed_proof(leaf.runs, steps))
+                found.append(weighed_proof(leaf.proven, steps))
         return found

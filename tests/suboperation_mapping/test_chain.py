@@ -3,6 +3,7 @@
 import json
 import random
 from bisect import bisect_left
+from dataclasses import replace
 from functools import partial
 from itertools import permutations, product
 
@@ -503,21 +504,25 @@ def test_a_tree_without_time_is_not_over():
     assert tree.bound == 22 * WORK  # by hand: all on one accelerator
 
 
-@pytest.mark.parametrize("seed", seeds(4, 60))
-def test_a_tree_goes_on_where_its_proof_ended(seed):
-    """Its leaves are those of the proof, whatever labels proved; it proves no less, and all of that is proven."""
+@pytest.mark.parametrize("kind", [CHAIN, HEADED])
+@pytest.mark.parametrize("seed", seeds(3, 60))
+def test_a_tree_goes_on_where_its_proof_ended(seed, kind):
+    """Its leaves are those of the proof, whatever labels proved; it proves no less, and all of that is proven.
+
+    Also where too few paths are looked at for weights as good as those of the proof.
+    """
     rng = random.Random(seed)
     layers = [("split", *rng.choices(range(1, 10**5), k=3)), ("fused", 10, 10, 0)] * 3 + [("split", 7, 9**5, 9**5)]
     data, ratio = network(layers, 2, 2, rng.choice([10**6, 10**8])), (1, 1)
     least = min(makespans(data, ratio, rng, 60))
-    diagram = Diagram(Chain(data, ratio))
+    diagram = Diagram(Chain(data, ratio, kind))
     params = Certificate(labels=rng.choice([0, 100, 10_000]))
     tree = Tree(diagram.weights(least, 20), least, params)
     for _ in range(rng.randint(2, 12)):
         tree.climb(diagram, least, Budget(20.0).start())
     proof = json.loads(json.dumps(tree.proof(diagram.last)))
     root = diagram.weights(least, rng.choice([1, 20]))
-    other = Tree(root, least, params)
+    other = Tree(root, least, replace(params, rounds=rng.choice([1, 12])))
     other.regrow(diagram, root, proof, tree.bound)
     assert len(other.leaves) == len(tree.leaves)
     assert tree.bound <= other.bound <= least
