@@ -279,6 +279,14 @@ def test_least_length_of_a_stage(seed):
     )
 
 
+def around(rng, samples, batch):
+    """A box with a ratio in it, of one group or of two."""
+    shares, cut = len(samples), rng.randrange(len(samples))
+    if cut and samples[cut - 1] > samples[cut]:  # larger ones in a group of their own
+        return (samples[cut] + 1, batch, cut), (1, samples[cut], shares - cut)
+    return ((rng.randint(1, samples[-1]), rng.randint(samples[0], batch), shares),)
+
+
 @pytest.mark.parametrize("seed", seeds(12, 150))
 def test_least_length_of_a_stage_by_the_number_of_holders(seed):
     """Never above the best assignment to so many accelerators, and that where each is as quick as the next one."""
@@ -292,11 +300,7 @@ def test_least_length_of_a_stage_by_the_number_of_holders(seed):
         tables = [tuple(table)] * (n - 1) + [tuple(t + scale // 2 for t in table)]
         rates.sort()
     samples = tuple(s for s in rng.choice(list(partitions(batch, n))) if s)
-    shares, cut = len(samples), rng.randrange(len(samples))
-    if cut and samples[cut - 1] > samples[cut]:  # larger ones in a group of their own
-        box = ((samples[cut] + 1, batch, cut), (1, samples[cut], shares - cut))
-    else:
-        box = ((rng.randint(1, samples[-1]), rng.randint(samples[0], batch), shares),)
+    box, shares = around(rng, samples, batch), len(samples)
     best = {}
     for padded in partitions(batch, n):
         if contains(box, ratio := tuple(s for s in padded if s)):
@@ -326,8 +330,7 @@ def test_least_length_of_a_stage_and_of_gathering_after_it(seed):
     if equal:
         moved, box = moved[:1] * n, ((batch // shares, batch // shares, shares),)
     else:
-        samples = tuple(s for s in rng.choice(list(partitions(batch, n))) if s)
-        box = ((rng.randint(1, samples[-1]), rng.randint(samples[0], batch), len(samples)),)
+        box = around(rng, tuple(s for s in rng.choice(list(partitions(batch, n))) if s), batch)
     best = 1 << 62
     for padded in partitions(batch, n):
         if contains(box, ratio := tuple(s for s in padded if s)):
