@@ -49,8 +49,8 @@ class Leaf:
     ----------
     value : int
         Proven of them, in 4096ths.
-    proven : list
-        The weights that prove it, by themselves or with labels: of the leaf, or of what was divided, if that has more.
+    runs : list
+        The weights that prove it, by themselves or with labels: those of what was divided, if these prove more.
     mix : list of (float, Cut) or None
         The paths that its weights mix, with shares; not known of the leaf of a proof.
     asked : int
@@ -61,9 +61,9 @@ class Leaf:
 
     def __init__(self, choices: tuple[Choice, ...], found: Weighed, divided: Leaf | None = None) -> None:
         self.choices, self.runs, self.point = choices, found.weighing.runs, found.point
-        self.value, self.proven = found.value, self.runs
+        self.value = found.value
         if divided is not None and divided.value > found.value:
-            self.value, self.proven = divided.value, divided.proven
+            self.value, self.runs = divided.value, divided.runs
         self.mix: list[tuple[float, Cut]] | None = [(share, cut) for share, cut in found.mix if share]
         self.asked, self.closed = 0, False
         self.halves: list[Leaf] = []
@@ -108,7 +108,7 @@ class Tree:
                 weighing, leaf.mix = diagram.weighing(part["weights"][0][1]), None
                 # Labels prove the bound where weights do not.
                 if (value := max(bound * UNIT, int(weighing.rest[0]))) >= leaf.value:
-                    leaf.value, leaf.runs, leaf.proven = value, weighing.runs, weighing.runs
+                    leaf.value, leaf.runs = value, weighing.runs
                     leaf.point = diagram.point(weighing.runs)
                 self.push(leaf)
         diagram.narrow(())
@@ -169,7 +169,7 @@ class Tree:
         diagram.narrow(())
         leaf.mix, leaf.point = found.mix, found.point
         if found.value > leaf.value:
-            leaf.value, leaf.runs, leaf.proven = found.value, found.runs, found.runs
+            leaf.value, leaf.runs = found.value, found.runs
             heapq.heappop(self.leaves)
             self.push(leaf)
         return True
@@ -183,7 +183,7 @@ class Tree:
         leaf.closed = 0 < bound < target
         if bound * UNIT <= leaf.value:
             return False
-        leaf.value, leaf.proven = bound * UNIT, leaf.runs
+        leaf.value = bound * UNIT
         heapq.heappop(self.leaves)
         self.push(leaf)
         return True
@@ -271,5 +271,5 @@ class Tree:
                 found.append(list(leaf.halves[0].choices[-1][:2]))
                 waiting += reversed(leaf.halves)
             else:
-                found.append(weighed_proof(leaf.proven, steps))
+                found.append(weighed_proof(leaf.runs, steps))
         return found

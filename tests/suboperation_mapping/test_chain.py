@@ -525,7 +525,7 @@ def test_a_tree_goes_on_where_its_proof_ended(seed, kind):
     other = Tree(root, least, replace(params, rounds=rng.choice([1, 12])))
     other.regrow(diagram, root, proof, tree.bound)
     assert len(other.leaves) == len(tree.leaves)
-    assert all(diagram.split(diagram.point(leaf.proven)) == leaf.proven for *_, leaf in other.leaves)
+    assert all(diagram.split(diagram.point(leaf.runs)) == leaf.runs for *_, leaf in other.leaves)
     assert tree.bound <= other.bound <= least
     for _ in range(12):
         assert outlived(diagram.chain, other.bound, other.proof(diagram.last)) is None
